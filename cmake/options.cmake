@@ -1,0 +1,32 @@
+# SPDX-FileCopyrightText: the ckpt authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Build options, warnings, sanitizers, and the helper that makes a module library.
+option(CKPT_TESTS "Build the tests" ON)
+set(CKPT_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
+
+add_library(ckpt_flags INTERFACE)
+target_compile_options(ckpt_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror)
+target_compile_options(
+  ckpt_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>)
+if(CKPT_SANITIZE)
+  add_compile_options(-fsanitize=${CKPT_SANITIZE} -fno-omit-frame-pointer -g -O1)
+  add_link_options(-fsanitize=${CKPT_SANITIZE})
+endif()
+
+# ckpt_module(NAME SOURCES... [DEPENDS modules...]): static library ckpt_NAME of src/NAME, hidden
+# symbols, linked into libckpt.so. Includes are spelled from src/ ("plan/plan.h").
+function(ckpt_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(ckpt_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(ckpt_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(ckpt_${name} PRIVATE ckpt_flags)
+  if(name STREQUAL util)
+    target_precompile_headers(ckpt_util PRIVATE ${PROJECT_SOURCE_DIR}/src/util/pch.h)
+  else()
+    target_precompile_headers(ckpt_${name} REUSE_FROM ckpt_util)
+  endif()
+  foreach(dep ${ARG_DEPENDS})
+    target_link_libraries(ckpt_${name} PUBLIC ckpt_${dep})
+  endforeach()
+endfunction()
