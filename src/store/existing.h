@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to do about a step that is there already.  Private to src/store; any thread.
+// Test: tests/unit/store/existing_test.cc
+#ifndef CKPT_STORE_EXISTING_H_
+#define CKPT_STORE_EXISTING_H_
+
+#include "store/store.h"
+
+namespace ckpt {
+
+enum class Existing {
+  kNone,
+  kLeftover,  // a step's folder without ckpt.json: not a step, in the way
+  kReplace,   // a step that this save may replace
+};
+
+// EXISTS naming lineage and time, or the damage; UNSUPPORTED for a policy that is not built yet.
+Result<Existing> DecideExisting(const Dir& root, const StepTransaction::Options& options);
+
+}  // namespace ckpt
+
+#endif  // CKPT_STORE_EXISTING_H_

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a crash leaves in a root.  By the owner only; private to src/store.
+// Test: tests/unit/store/leftovers_test.cc
+#ifndef CKPT_STORE_LEFTOVERS_H_
+#define CKPT_STORE_LEFTOVERS_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/io.h"
+
+namespace ckpt {
+
+// Renames staging folders away (an owner that lost the root can then not publish them), and removes
+// them and all trash; never a name in `kept`, never a step.  Returns what could not be done.
+std::vector<std::string> RemoveLeftovers(const Dir& root, const std::set<std::string>& kept);
+
+}  // namespace ckpt
+
+#endif  // CKPT_STORE_LEFTOVERS_H_

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The RootOwner of store.h with what a transaction needs of it.  Private to src/store.
+// Test: tests/unit/store/owner_test.cc
+#ifndef CKPT_STORE_OWNER_H_
+#define CKPT_STORE_OWNER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "store/owner_record.h"
+#include "store/registry.h"
+#include "store/store.h"
+
+namespace ckpt {
+
+// Any thread.
+class Owner : public RootOwner {
+ public:
+  Owner(Dir root, Dir ckpt_dir, std::shared_ptr<RootSlot> slot, OwnerRecord record);
+  ~Owner() override;
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  const Dir& root() const override { return root_; }
+  Status Check() const override;
+
+  // False in a forked child, which must change nothing on disk.
+  bool InThisProcess() const;
+
+  // A number above `seen` and above every other that was given out; LIMIT.
+  Result<uint64_t> ReserveSequence(uint64_t seen);
+  // Its save failed: the number may be given out again, if no later one was.
+  void ReturnSequence(uint64_t sequence);
+  // Writes the new highest sequence to the record.  An error is a warning: the step is committed.
+  Status NoteCommitted(uint64_t sequence);
+
+  // From now on neither this owner nor a later one of this process removes that folder.
+  void Keep(const std::string& folder);
+
+  // Held from the last look at an existing step to the end of the commit: contexts that share the
+  // root commit one after the other.
+  Mutex& commit_mu() CKPT_TSA(lock_returned(commit_mu_)) { return commit_mu_; }
+
+ private:
+  Status CheckLocked() const CKPT_REQUIRES(slot_->mu);
+
+  const pid_t pid_;
+  const Dir root_, ckpt_dir_;
+  const std::shared_ptr<RootSlot> slot_;
+  OwnerRecord record_ CKPT_GUARDED_BY(slot_->mu);
+  std::string text_ CKPT_GUARDED_BY(slot_->mu);  // as on disk
+  uint64_t reserved_ CKPT_GUARDED_BY(slot_->mu) = 0;
+  Mutex commit_mu_;
+};
+
+}  // namespace ckpt
+
+#endif  // CKPT_STORE_OWNER_H_

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which steps a root holds, and which is newest: by the sequence in their records, never by step
+// number, file time or LATEST.  Test: tests/unit/store/steps_test.cc
+#include "store/steps.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "store/names.h"
+#include "util/text.h"
+
+namespace ckpt {
+namespace {
+
+constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // 4 bytes per MiB: some 200 TB
+constexpr uint64_t kMaxLatestBytes = 256;
+constexpr uint64_t kMaxHint = uint64_t{1} << 62;  // above: damage in the number itself
+
+Status WithPath(const Dir& step, const Status& status) {
+  Cause cause = status.cause();
+  cause.path = Cat(step.path(), "/", kRecordFile);
+  return Status(status.code(), Cat(step.path(), "/", status.message()), std::move(cause));
+}
+
+// nullopt: not a step, or gone since it was listed.
+std::optional<StepEntry> ReadEntry(const Dir& root, const std::string& folder, int64_t number) {
+  StepEntry entry;
+  entry.step = number;
+  entry.folder = folder;
+  auto step = root.OpenDir(folder);
+  if (step.status().code() == Code::kNotFound) return std::nullopt;
+  if (!step.ok()) {
+    entry.problem = step.status();
+    return entry;
+  }
+  auto text = ReadRecordText(*step);
+  if (text.status().code() == Code::kNotFound) return std::nullopt;
+  if (!text.ok()) {
+    entry.problem = text.status();
+    return entry;
+  }
+  auto record = DecodeRecordOf(*step, *text);
+  if (record.ok()) {
+    entry.record = std::move(record).value();
+  } else {
+    entry.problem = record.status();
+    entry.sequence_hint = SequenceHint(*text);
+  }
+  return entry;
+}
+
+bool Newer(const StepEntry& a, const StepEntry& b) {
+  if (a.record.has_value() != b.record.has_value()) return a.record.has_value();
+  if (a.record && a.record->sequence != b.record->sequence) {
+    return a.record->sequence > b.record->sequence;
+  }
+  return a.step > b.step;
+}
+
+// A commit that still knew the folder came after it.
+bool ProvenOlder(const StepEntry& damaged, const std::vector<StepEntry>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [&](const StepEntry& s) {
+    // A step replaced after the other's commit is newer than what the other knew under its name.
+    if (!s.record || damaged.sequence_hint > s.record->sequence) return false;
+    const auto& known = s.record->known;
+    return std::any_of(known.begin(), known.end(),
+                       [&](const auto& k) { return k.second == damaged.folder; });
+  });
+}
+
+void CheckLatest(const Dir& root, const std::vector<StepEntry>& steps,
+                 std::vector<std::string>* warnings) {
+  auto text = root.ReadFile(kLatestFile, kMaxLatestBytes);
+  if (!text.ok()) return;
+  const std::string name = text->substr(0, text->find_last_not_of(" \r\n") + 1);
+  if (!ParseStepFolder(name)) return;
+  const bool there =
+      std::any_of(steps.begin(), steps.end(), [&](const StepEntry& s) { return s.folder == name; });
+  if (there) return;
+  warnings->push_back(Cat(root.path(), ": ", kLatestFile, " names ", name,
+                          ", which is no step there; it is only a hint"));
+}
+
+}  // namespace
+
+Result<std::string> ReadRecordText(const Dir& step) {
+  auto text = step.ReadFile(kRecordFile, kMaxRecordBytes);
+  Cause cause = text.status().cause();
+  // A link in its place is not a passing error of the storage.
+  if (cause.sys_errno == ELOOP) return Status(Code::kCorrupt, text.status().message(), cause);
+  if (text.status().code() != Code::kNotFound) return text;
+  cause.path = step.path();
+  return Status(Code::kNotFound, Cat(step.path(), ": the folder has no ", kRecordFile),
+                std::move(cause));
+}
+
+Result<CommitRecord> DecodeRecordOf(const Dir& step, std::string_view text) {
+  auto record = DecodeRecord(text);
+  if (!record.ok()) return WithPath(step, record.status());
+  const auto number = ParseStepFolder(BaseName(step.path()));
+  if (number && *number != record->step) {
+    return WithPath(step,
+                    Status(Code::kCorrupt, Cat(kRecordFile, ": the record of step ", record->step,
+                                               ", in the folder of ", *number)));
+  }
+  return record;
+}
+
+uint64_t SequenceHint(std::string_view text) {
+  constexpr std::string_view kKey = "\"sequence\": ";
+  const size_t at =
+      text.find(kKey);  // the keys before it hold no such text: no space follows a colon
+  if (at == std::string_view::npos) return 0;
+  uint64_t value = 0;
+  for (char c : text.substr(at + kKey.size())) {
+    if (c < '0' || c > '9') break;
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+    if (value > kMaxHint) return 0;
+  }
+  return value;
+}
+
+std::string TimeText(int64_t unix_ns) {
+  const auto seconds = static_cast<time_t>(unix_ns / 1'000'000'000);
+  struct tm utc {};
+  if (gmtime_r(&seconds, &utc) == nullptr) return Cat(unix_ns, " ns after 1970");
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+Result<std::vector<StepEntry>> ListSteps(const Dir& root) {
+  CKPT_ASSIGN_OR_RETURN(const auto entries, root.List());
+  std::vector<StepEntry> steps;
+  for (const DirEntry& entry : entries) {
+    const auto number = ParseStepFolder(entry.name);
+    if (!entry.is_dir || !number) continue;
+    auto step = ReadEntry(root, entry.name, *number);
+    if (step) steps.push_back(std::move(*step));
+  }
+  std::sort(steps.begin(), steps.end(), Newer);
+  return steps;
+}
+
+Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings) {
+  const Status none(Code::kNoCheckpoint, Cat(root.path(), ": no committed step"));
+  if (!root.valid()) return none;
+  CKPT_ASSIGN_OR_RETURN(auto steps, ListSteps(root));
+  std::vector<std::string> words;
+  for (const StepEntry& step : steps) {
+    if (step.record) continue;
+    if (!ProvenOlder(step, steps)) return step.problem;
+    words.push_back(Cat("passed over ", step.folder, ", which is older: ", step.problem.message()));
+  }
+  CheckLatest(root, steps, &words);
+  if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
+  if (steps.empty()) return none;
+  return std::move(steps.front());
+}
+
+Result<StepEntry> FindStep(const Dir& root, int64_t step) {
+  const std::string folder = StepFolder(step);
+  Cause cause;
+  cause.path = root.path();
+  const Status none(Code::kNotFound, Cat(root.path(), ": no step ", step), cause);
+  if (step < 0 || !root.valid()) return none;
+  auto dir = root.OpenDir(folder);
+  if (dir.status().code() == Code::kNotFound) return none;
+  if (dir.status().cause().sys_errno == ENOTDIR) {
+    return none.WithMessage(
+        Cat(none.message(), ": ", folder, " is no folder (links are not followed)"));
+  }
+  if (!dir.ok()) return dir.status();
+  CKPT_ASSIGN_OR_RETURN(const std::string text, ReadRecordText(*dir));
+  CKPT_ASSIGN_OR_RETURN(auto record, DecodeRecordOf(*dir, text));
+  StepEntry entry;
+  entry.step = step;
+  entry.folder = folder;
+  entry.record = std::move(record);
+  return entry;
+}
+
+}  // namespace ckpt

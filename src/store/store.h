@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is on disk (docs/format.md): safetensors files, index files, the commit record, step
+// folders, the commit, ownership of a root, the catalog that a load works from. Test:
+// tests/unit/store/
+#ifndef CKPT_STORE_STORE_H_
+#define CKPT_STORE_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/io.h"
+#include "meta/meta.h"
+#include "util/status.h"
+
+namespace ckpt {
+
+inline constexpr uint64_t kCrcBlock = 1 << 20;  // bytes of a file per checksum
+inline constexpr uint64_t kHeaderAlign = 4096;  // data starts at a multiple
+
+// --- layout: pure -------------------------------------------------------------------------------
+
+struct LayoutOptions {
+  uint64_t max_file_bytes = 5'000'000'000;
+  uint64_t max_header_bytes = 90'000'000;  // of its JSON; readers refuse 100 MB
+  std::map<std::string, std::string>
+      metadata;  // user pairs for __metadata__; "format":"pt" is added
+};
+// Files of one group in storage order (descending dtype alignment, then name), split greedily; an
+// empty tensor list gives one file with no tensors.  LIMIT when one tensor's header entry cannot
+// fit.
+Result<std::vector<FileLayout>> LayoutGroup(const std::string& group,
+                                            std::vector<TensorDesc> tensors,
+                                            const LayoutOptions& options);
+// "<group>.safetensors.index.json" of those files: name and content.
+std::string IndexName(const std::string& group);
+std::string IndexJson(const std::vector<FileLayout>& files);
+
+// Parses and checks the header of a safetensors file (ours or foreign) of `file_bytes` bytes:
+// offsets within the file, no overlap, no hole, sizes that fit dtype and shape, no duplicate keys,
+// header <= 100 MB.  CORRUPT naming file and tensor.
+Result<FileLayout> ParseHeader(const std::string& file_name, std::string_view header_json,
+                               uint64_t file_bytes);
+
+// --- the commit record: pure ------------------------------------------------------------------
+
+struct WriterBytes {
+  int32_t rank = 0;
+  uint64_t bytes = 0;
+};
+struct FileRecord {
+  std::string name;
+  uint64_t bytes = 0;
+  std::vector<uint32_t> crc32c;  // one per kCrcBlock of the file, header included
+  std::vector<WriterBytes> writers;
+};
+struct SmallFileRecord {
+  std::string name;
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;
+};
+struct BlobRecord {
+  std::string name;
+  BlobScope scope = BlobScope::kPerRank;
+  int32_t rank = -1;  // -1 for shared
+  uint64_t bytes = 0;
+};
+struct CommitRecord {
+  int64_t step = 0;
+  std::string tag, lineage, library, layout_note;
+  uint64_t sequence = 0;
+  int64_t created_unix_ns = 0;
+  int32_t world_size = 0;
+  std::vector<FileRecord> files;
+  std::vector<SmallFileRecord> side_files, index_files;
+  std::map<std::string, std::vector<std::string>> groups;  // name -> files
+  std::vector<BlobRecord> blobs;
+  std::vector<std::pair<uint64_t, std::string>> known;  // sequence, folder
+};
+std::string EncodeRecord(const CommitRecord& r);  // UTF-8 JSON with ~crc32c, as docs/format.md
+// CORRUPT (damage), UNSUPPORTED (a higher major version, by name).
+Result<CommitRecord> DecodeRecord(std::string_view text);
+
+// --- catalog: what a load works from ---------------------------------------------------------
+
+struct Catalog {
+  CommitRecord record;
+  std::string folder;  // "step-000000000100"
+  uint32_t record_crc32c =
+      0;  // of the bytes of ckpt.json: every rank compares it with what it sees
+  std::vector<FileLayout> files;  // same order as record.files; headers emptied once checked
+};
+Bytes EncodeCatalog(const Catalog& c);
+Result<Catalog> DecodeCatalog(std::string_view bytes);
+// Reads and checks record, file sizes, headers (with their checksum blocks), index and side files'
+// sizes and checksums. NOT_FOUND "has no ckpt.json"; CORRUPT naming file and tensor.
+Result<Catalog> ReadCatalog(const Dir& step);
+
+// --- a root -----------------------------------------------------------------------------------
+
+std::string StepFolder(int64_t step);                           // "step-%012d"
+std::optional<int64_t> ParseStepFolder(std::string_view name);  // nullopt: not a step's name
+
+struct StepEntry {
+  int64_t step = 0;
+  std::string folder;
+  std::optional<CommitRecord> record;  // nullopt when invalid
+  Status problem;                      // why there is no record
+  // What an invalid record still seems to say its sequence is, 0 if nothing.  Never trusted: it
+  // only keeps a commit that does not know this one from calling it older.
+  uint64_t sequence_hint = 0;
+};
+// All step folders with a ckpt.json (valid or not), highest sequence first, invalid ones last by
+// step number descending. IO when the folder cannot be listed: never mistaken for empty.
+Result<std::vector<StepEntry>> ListSteps(const Dir& root);
+// The newest committed step: NO_CHECKPOINT (root absent or without steps), CORRUPT (a damaged
+// record that no valid record's `known` proves older); `warnings` gets a sentence per damaged step
+// that was passed over.
+Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings);
+// NOT_FOUND (no such folder, or without ckpt.json), CORRUPT.
+Result<StepEntry> FindStep(const Dir& root, int64_t step);
+
+// --- ownership and commit: on the coordinator only ---------------------------------------------
+
+struct OwnerIdentity {
+  std::string job_id;
+};
+// Ownership of a root by this process (same-host rules of docs/format.md).  Contexts of one process
+// share it; the last RootOwner to go releases it.  Taking it cleans what dead owners left (staging,
+// trash).  Any thread.
+class RootOwner {
+ public:
+  // Creates the root if needed.  OWNED naming the other job, host and pid.
+  static Result<std::shared_ptr<RootOwner>> Take(const std::string& root, const OwnerIdentity& who,
+                                                 std::vector<std::string>* warnings);
+  virtual ~RootOwner() = default;  // releases
+  virtual const Dir& root() const = 0;
+  // OWNED if the record on disk is no longer ours.
+  virtual Status Check() const = 0;
+};
+
+enum class OnExisting : uint32_t { kAuto = 0, kRefuse = 1, kReplace = 2, kKeep = 3 };
+
+// One save's transaction.  One thread at a time.  Destroyed without Commit: the staging folder is
+// removed.
+class StepTransaction {
+ public:
+  struct Options {
+    int64_t step = 0;
+    OnExisting on_existing = OnExisting::kAuto;
+    std::string lineage;  // of this job
+  };
+  // Decides about an existing step (EXISTS naming its lineage and time; UNSUPPORTED for policies
+  // not built yet), makes the staging folder.
+  static Result<std::unique_ptr<StepTransaction>> Begin(std::shared_ptr<RootOwner> owner,
+                                                        const Options& options);
+  virtual ~StepTransaction() = default;
+  // Creates and preallocates one file in staging.
+  virtual Status AddFile(const std::string& name, uint64_t bytes) = 0;
+  virtual const std::string& staging_folder() const = 0;  // name within the root
+  // Highest sequence in any record, plus one; and the retained steps for `known`.
+  virtual Result<uint64_t> NextSequence() = 0;
+  virtual Result<std::vector<std::pair<uint64_t, std::string>>> Known() = 0;
+
+  // Writes index files and the record, syncs, then calls `enter_commit` right before the rename
+  // (its error aborts the commit: nothing is published), renames, syncs the root.  OK: committed.
+  // OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other error: not published,
+  // staging removed.  `warnings`: LATEST, trash.
+  virtual Status Commit(const CommitRecord& record,
+                        const std::vector<std::pair<std::string, std::string>>& index_files,
+                        const std::function<Status()>& enter_commit,
+                        std::vector<std::string>* warnings) = 0;
+};
+
+}  // namespace ckpt
+
+#endif  // CKPT_STORE_STORE_H_
