@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the ranks find rank 0.  Test: tests/unit/comm/bootstrap_test.cc
+#include "comm/bootstrap.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "comm/proc.h"
+#include "comm/secret_file.h"
+#include "util/text.h"
+
+namespace ckpt {
+namespace {
+
+constexpr Millis kFirstPause{5}, kLongestPause{50};
+// A coordinator that has accepted answers the challenge at once.
+constexpr Millis kHandshakePatience{5000};
+
+bool ByToken(const JobIdentity& id) { return id.port != 0 && !id.token.empty(); }
+
+std::string Folder() {
+  return RuntimeFolder([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+Status NotThere(const JobIdentity& id, const std::string& where, const Status& last) {
+  RankReport report;
+  report.rank = 0;
+  Cause cause;
+  cause.rank = 0;
+  std::string text = Cat("init: rank 0 has not published its address in time (", where,
+                         "): is it running, with the same job id and context name?");
+  if (!ByToken(id))
+    text +=
+        " The ranks are taken to be on one host; CKPT_PORT and CKPT_TOKEN are needed for several";
+  if (!last.ok()) text += Cat("; last attempt: ", last.message());
+  return Status(Code::kParticipants, std::move(text), cause).WithRanks({report});
+}
+
+Result<Seat> SitAtHead(const JobIdentity& id, const std::string& job_id) {
+  Seat seat;
+  CKPT_ASSIGN_OR_RETURN(auto pair, SocketPair());
+  seat.control = std::move(pair.first);
+  seat.coordinator = std::move(pair.second);
+  seat.credentials = {ByToken(id) ? SecretFromToken(id.token) : RandomSecret(), job_id,
+                      RandomNumber()};
+  if (id.size == 1) return seat;
+  uint16_t port = 0;
+  CKPT_ASSIGN_OR_RETURN(
+      seat.listening, Listen(id.one_host ? Interface::kLoopback : Interface::kAll, id.port, &port));
+  if (ByToken(id)) return seat;
+  Rendezvous rendezvous;
+  rendezvous.port = port;
+  rendezvous.secret = seat.credentials.secret;
+  rendezvous.incarnation = seat.credentials.incarnation;
+  rendezvous.pid = ::getpid();
+  rendezvous.start_time = StartTime(::getpid()).value_or(0);
+  const std::string folder = Folder(), name = HashName(job_id);
+  CKPT_ASSIGN_OR_RETURN(const std::string path, Publish(folder, name, rendezvous));
+  seat.publication = std::make_unique<Publication>(folder, name, rendezvous.incarnation);
+  return seat;
+}
+
+// One attempt.  OK without a connection: rank 0 is not there yet, `*last` may say why.
+Result<Seat> Approach(const JobIdentity& id, const std::string& job_id, const Patience& patience,
+                      Status* last) {
+  Seat seat;
+  Endpoint to{"127.0.0.1", id.port};
+  if (ByToken(id)) {
+    if (!id.one_host && !id.address.empty()) to.address = id.address;
+    seat.credentials = {SecretFromToken(id.token), job_id, 0};
+  } else {
+    CKPT_ASSIGN_OR_RETURN(const auto found, ReadRendezvous(Folder(), HashName(job_id)));
+    if (!found) return seat;
+    to.port = found->port;
+    seat.credentials = {found->secret, job_id, found->incarnation};
+  }
+  auto fd = Connect(to, patience);
+  ClientHandshake handshake(seat.credentials, id.rank, 0, Purpose::kControl);
+  *last = fd.ok() ? ProveSecret(fd->get(), &handshake, patience) : fd.status();
+  if (!last->ok()) return seat;
+  seat.credentials.incarnation = handshake.incarnation();
+  seat.coordinator_address = to.address;
+  seat.control = std::move(*fd);
+  return seat;
+}
+
+Result<Seat> FindHead(const JobIdentity& id, const std::string& job_id, TimePoint deadline,
+                      const std::function<void()>& pump) {
+  const std::string where =
+      ByToken(id) ? Cat("CKPT_PORT ", id.port) : Cat(Folder(), "/", HashName(job_id));
+  Status last;
+  Patience patience{kHandshakePatience, [&pump, deadline] {
+                      if (pump) pump();
+                      if (Clock::now() < deadline) return Status();
+                      return Status(Code::kComm, "no time left");
+                    }};
+  for (Millis pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    CKPT_ASSIGN_OR_RETURN(Seat seat, Approach(id, job_id, patience, &last));
+    if (seat.control.valid()) return seat;
+    if (Clock::now() >= deadline) return NotThere(id, where, last);
+    if (pump) pump();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace
+
+Publication::~Publication() { Withdraw(folder_, name_, incarnation_); }
+
+Status ProveSecret(int fd, ClientHandshake* handshake, const Patience& patience) {
+  CKPT_RETURN_IF_ERROR(SendFrame(fd, handshake->Hello(), patience));
+  CKPT_ASSIGN_OR_RETURN(const std::string challenge,
+                        ReceiveFrame(fd, kMaxHandshakeFrame, patience));
+  CKPT_ASSIGN_OR_RETURN(const Bytes answer, handshake->Answer(challenge));
+  return SendFrame(fd, answer, patience);
+}
+
+Result<Seat> TakeSeat(const JobIdentity& identity, const std::string& job_id, TimePoint deadline,
+                      const std::function<void()>& pump) {
+  if (identity.rank == 0) return SitAtHead(identity, job_id);
+  return FindHead(identity, job_id, deadline, pump);
+}
+
+}  // namespace ckpt
