@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands behind the opaque handles of ckpt.h, and whether one may be used now.
+// Test: tests/conformance/order.c, fork.c
+#ifndef CKPT_CAPI_HANDLES_H_
+#define CKPT_CAPI_HANDLES_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ckpt.h"
+#include "core/core.h"
+
+struct ckpt_error {
+  ckpt::Status status;  // plain memory: outlives everything
+};
+
+struct ckpt_ctx {
+  pid_t pid = 0;  // of the process that made it (R8)
+  std::shared_ptr<ckpt::Session> session;
+};
+
+struct ckpt_state {
+  pid_t pid = 0;
+  // weak: freeing the context is what its peers see, whatever states are left over.
+  std::weak_ptr<ckpt::Session> session;
+  ckpt::State state;
+};
+
+struct ckpt_reader {
+  pid_t pid = 0;
+  std::unique_ptr<ckpt::Reader> reader;
+  std::vector<std::string> step_paths;             // as reader->steps()
+  std::vector<std::pair<size_t, size_t>> tensors;  // file, tensor within it
+};
+
+namespace ckpt::capi {
+
+// INVALID_ARGUMENT (NULL), FORKED, STATE (finalized).
+Status CheckCtx(const ckpt_ctx* c);
+// The same for a state; STATE also when its context was freed.
+Status CheckState(const ckpt_state* s);
+Status CheckReader(const ckpt_reader* r);
+// FORKED if `pid` is not this process.
+Status CheckPid(pid_t pid, const char* what);
+bool IsForked(pid_t pid);
+
+}  // namespace ckpt::capi
+
+#endif  // CKPT_CAPI_HANDLES_H_

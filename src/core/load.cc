@@ -1,0 +1,277 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The recipe of a load, as one rank runs it, and the coordinator's side.  docs/load.md is its map.
+// Test: tests/process/
+#include "core/load.h"
+
+#include "io/crc32c.h"
+#include "util/text.h"
+
+namespace ckpt {
+namespace {
+
+constexpr uint64_t kMaxRecordBytes = 1ull << 30;
+
+Call LoadCall(const LoadOptions& o, uint64_t timeout_ms) {
+  Call call;
+  call.op = Op::kLoad;
+  call.step = -1;
+  call.timeout_ms = timeout_ms;
+  const uint32_t flags =
+      (o.allow_missing ? 1u : 0u) | (o.no_unused ? 2u : 0u) | (o.no_verify ? 4u : 0u);
+  call.fields = {{"step", o.latest ? std::string("newest") : Cat(o.step)},
+                 {"uri", o.uri},
+                 {"flags", Cat(flags)}};
+  return call;
+}
+
+Bytes PackBits(const std::vector<bool>& bits) {
+  Bytes out((bits.size() + 7) / 8, '\0');
+  for (size_t i = 0; i < bits.size(); ++i) {
+    if (bits[i]) out[i / 8] = static_cast<char>(out[i / 8] | (1 << (i % 8)));
+  }
+  return out;
+}
+
+std::vector<bool> UnpackBits(std::string_view bytes, size_t n) {
+  std::vector<bool> out(n);
+  for (size_t i = 0; i < n && i / 8 < bytes.size(); ++i) out[i] = (bytes[i / 8] >> (i % 8)) & 1;
+  return out;
+}
+
+// The coordinator's side: three phases, each closed with what was found.
+void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std::string& path) {
+  Group& group = s.group();
+  if (!group.Collect(round, kLoadChoosePhase).ok()) return;
+  group.Progress(round, 1, Cat("reading the catalog of ", path));
+  std::vector<std::string> warnings;
+  Result<LoadChoice> choice = ChooseStep(path, o, &warnings);
+  for (const std::string& warning : warnings) s.Warn(-1, warning);
+  group.Publish(round, kLoadChoosePhase, s.Localize(choice.status()),
+                choice.ok() ? std::vector<Bytes>{EncodeChoice(*choice)} : std::vector<Bytes>(),
+                false);
+  if (!choice.ok()) return;
+  Result<std::vector<Bytes>> checks = group.Collect(round, kLoadCheckPhase);
+  if (!checks.ok()) return;
+  Bytes asked;
+  for (const Bytes& bits : *checks) {
+    asked.resize(std::max(asked.size(), bits.size()), '\0');
+    for (size_t i = 0; i < bits.size(); ++i) asked[i] = static_cast<char>(asked[i] | bits[i]);
+  }
+  Status status;
+  if (o.no_unused) {
+    const std::vector<std::string> unused =
+        UnusedNames(choice->catalog, UnpackBits(asked, asked.size() * 8));
+    if (!unused.empty()) {
+      Cause cause;
+      cause.name = unused[0];
+      status = Status(Code::kNotFound,
+                      Cat(unused.size(), " stored tensors were not asked for by any rank, first \"",
+                          Printable(unused[0]), "\""),
+                      std::move(cause));
+    }
+  }
+  group.Publish(round, kLoadCheckPhase, status, {asked}, false);
+  if (!status.ok() || !group.Collect(round, kLoadVotePhase).ok()) return;
+  if (o.uri.empty()) s.SetLineage(choice->catalog.record.lineage);
+  group.Publish(round, kLoadVotePhase, Status(), {}, true);
+}
+
+Status UnlikeHere(const std::string& path, const LoadChoice& choice, std::string_view why) {
+  Cause cause;
+  cause.path = path;
+  return Status(Code::kUnsupported,
+                Cat("root ", path, ": ", choice.catalog.folder, ", which rank 0 chose in ",
+                    choice.where, ", ", why, " here: all ranks must see one storage"),
+                std::move(cause));
+}
+
+}  // namespace
+
+Bytes EncodeChoice(const LoadChoice& choice) {
+  WireWriter w;
+  w.Str(choice.where);
+  w.U8(choice.in_root ? 1 : 0);
+  w.Str(EncodeCatalog(choice.catalog));
+  return w.Take();
+}
+
+Result<LoadChoice> DecodeChoice(std::string_view bytes) {
+  WireReader r(bytes);
+  LoadChoice choice;
+  choice.where = r.Str();
+  choice.in_root = r.U8() != 0;
+  const std::string catalog = r.Str();
+  if (!r.AtEnd()) return Status(Code::kComm, "malformed choice of a step");
+  CKPT_ASSIGN_OR_RETURN(choice.catalog, DecodeCatalog(catalog));
+  return choice;
+}
+
+Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& o,
+                              std::vector<std::string>* warnings) {
+  LoadChoice choice;
+  choice.where = path;
+  Result<Dir> dir = Dir::Open(path);
+  if (!dir.ok()) {
+    if (dir.status().code() != Code::kNotFound) return dir.status();
+    Cause cause;
+    cause.path = path;
+    return Status(Code::kNoCheckpoint, Cat("root ", path, " does not exist"), std::move(cause));
+  }
+  CKPT_ASSIGN_OR_RETURN(const bool is_step, dir->Exists("ckpt.json"));
+  if (is_step) {
+    choice.in_root = false;
+    CKPT_ASSIGN_OR_RETURN(choice.catalog, ReadCatalog(*dir));
+    if (!o.latest && choice.catalog.record.step != o.step) {
+      return Status(Code::kNotFound, Cat("step ", o.step, " was asked for, but ", path, " is step ",
+                                         choice.catalog.record.step));
+    }
+    return choice;
+  }
+  CKPT_ASSIGN_OR_RETURN(StepEntry entry,
+                        o.latest ? NewestStep(*dir, warnings) : FindStep(*dir, o.step));
+  CKPT_ASSIGN_OR_RETURN(Dir step, dir->OpenDir(entry.folder));
+  CKPT_ASSIGN_OR_RETURN(choice.catalog, ReadCatalog(step));
+  return choice;
+}
+
+Result<Dir> OpenChosen(const std::string& path, const LoadChoice& choice) {
+  Result<Dir> dir = Dir::Open(path);
+  if (dir.ok() && choice.in_root) dir = dir->OpenDir(choice.catalog.folder);
+  if (dir.status().code() == Code::kNotFound) return UnlikeHere(path, choice, "is absent");
+  if (!dir.ok()) return dir.status();
+  Result<std::string> record = dir->ReadFile("ckpt.json", kMaxRecordBytes);
+  if (record.status().code() == Code::kNotFound)
+    return UnlikeHere(path, choice, "has no ckpt.json");
+  if (!record.ok()) return record.status();
+  if (Crc32c(0, record->data(), record->size()) != choice.catalog.record_crc32c) {
+    return UnlikeHere(path, choice, "is another checkpoint");
+  }
+  return dir;
+}
+
+namespace {
+
+// One rank's side of one load, phase by phase.  Runs on the caller's thread.
+class LoadRun {
+ public:
+  LoadRun(std::shared_ptr<SessionImpl> session, State& state, const LoadOptions& options,
+          std::string path, uint64_t round, OpResult* result)
+      : s_(std::move(session)),
+        state_(state),
+        o_(options),
+        path_(std::move(path)),
+        round_(round),
+        result_(result) {}
+
+  Status Run() {
+    state_.missing.clear();
+    state_.unused.clear();
+    s_->group().Contribute(round_, kLoadChoosePhase, Status(), Bytes(), false);
+    CKPT_ASSIGN_OR_RETURN(const Bytes choice, s_->group().Await(round_, kLoadChoosePhase));
+    CKPT_RETURN_IF_ERROR(Check(choice));
+    const Status status = Read();
+    return status.ok() ? status
+                       : status.WithMessage(Cat(
+                             status.message(), "; the destination's contents are unspecified now"));
+  }
+
+ private:
+  // Phases 1 to 2: is it the same step here, and is all that was asked for in it?
+  Status Check(std::string_view choice_bytes) {
+    const Status check = [&]() -> Status {
+      CKPT_ASSIGN_OR_RETURN(LoadChoice choice, DecodeChoice(choice_bytes));
+      CKPT_ASSIGN_OR_RETURN(step_, OpenChosen(path_, choice));
+      *catalog_ = std::move(choice.catalog);
+      return MatchState(state_, *catalog_, o_, s_->group().rank(), &match_);
+    }();
+    s_->group().Contribute(round_, kLoadCheckPhase, s_->Localize(check), PackBits(match_.asked),
+                           false);
+    const Result<Bytes> asked = s_->group().Await(round_, kLoadCheckPhase);
+    state_.missing = match_.missing;
+    state_.unused =
+        UnusedNames(*catalog_, asked.ok() ? UnpackBits(*asked, match_.asked.size()) : match_.asked);
+    result_->step = catalog_->record.step;
+    result_->missing = state_.missing.size();
+    result_->unused = state_.unused.size();
+    if (asked.ok()) WarnOfOtherLayout();
+    return asked.status();
+  }
+
+  void WarnOfOtherLayout() {
+    const std::string& saved = catalog_->record.layout_note;
+    const std::string& here = s_->options().layout_note;
+    if (saved.empty() || here.empty() || saved == here) return;
+    s_->Warn(catalog_->record.step, Cat("the step was saved with layout \"", Printable(saved),
+                                        "\", this job has \"", Printable(here), "\""));
+  }
+
+  // Phase 3: the bytes.
+  Status Read() {
+    const TimePoint start = Clock::now();
+    const uint64_t tensors = match_.tensors, bytes = match_.bytes;
+    const auto actual = match_.actual;
+    LoadData::Options options;
+    options.group = s_->group_ptr();
+    options.round = round_;
+    options.config = s_->options().config;
+    options.verify = !o_.no_verify;
+    options.cancelled = s_->NewCancelFlag();
+    options.on_progress = [s = s_](Event event) { s->Queue(std::move(event)); };
+    auto data = std::make_shared<LoadData>(std::move(options), catalog_, std::move(step_),
+                                           std::move(match_));
+    s_->StartThread("ckpt-load", [s = s_, round = round_, data] {
+      s->group().Contribute(round, kLoadVotePhase, s->Localize(data->Run()), Bytes(), false);
+    });
+    const Status verdict = s_->group().Await(round_, kLoadVotePhase).status();
+    data->Abandon();
+    result_->bytes_read = data->bytes_read();
+    result_->io_ns = NanosSince(start);
+    CKPT_RETURN_IF_ERROR(verdict);
+    for (const auto& [where, bytes_found] : actual) *where = bytes_found;
+    result_->tensors = tensors;
+    result_->bytes = bytes;
+    return Status();
+  }
+
+  const std::shared_ptr<SessionImpl> s_;
+  State& state_;
+  const LoadOptions& o_;
+  const std::string path_;
+  const uint64_t round_;
+  OpResult* const result_;
+  std::shared_ptr<Catalog> catalog_ = std::make_shared<Catalog>();
+  LoadMatch match_;
+  Dir step_;
+};
+
+}  // namespace
+
+Status SessionImpl::Load(State& state, const LoadOptions& o, OpResult* result) {
+  CKPT_RETURN_IF_ERROR(Usable());
+  const TimePoint start = Clock::now();
+  CallScope scope(
+      group(), o.latest ? std::string("ckpt_load(newest)") : Cat("ckpt_load(step=", o.step, ")"));
+  const std::string path = o.uri.empty() ? root() : AbsolutePath(o.uri);
+  Status local = state.poison();
+  if (local.ok() && path.empty()) {
+    local =
+        Status(Code::kInvalidArgument, "neither the context's root nor a uri says what to load");
+  }
+  Result<uint64_t> round =
+      group().Arrive(LoadCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(local));
+  if (!round.ok()) return scope.Done(round.status());
+  if (group().rank() == 0) {
+    StartThread("ckpt-choose", [self = shared_from_this(), round = *round, o, path] {
+      Coordinate(*self, round, o, path);
+    });
+  }
+  const Status verdict = LoadRun(shared_from_this(), state, o, path, *round, result).Run();
+  result->total_ns = NanosSince(start);
+  result->plan_ns = result->total_ns - result->io_ns;
+  Pump();
+  return scope.Done(verdict);
+}
+
+}  // namespace ckpt

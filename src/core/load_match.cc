@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which stored tensors and blobs a state asks for, checked before a byte is read.
+// Test: tests/unit/core/load_match_test.cc
+#include <algorithm>
+#include <map>
+
+#include "core/load.h"
+#include "util/text.h"
+
+namespace ckpt {
+namespace {
+
+constexpr size_t kNamesInMessage = 5;
+
+struct Stored {
+  uint32_t file = 0;
+  const PlacedTensor* tensor = nullptr;
+  size_t index = 0;  // among the catalog's group tensors
+};
+using StoredIndex = std::map<std::pair<std::string, std::string>, Stored>;
+
+Status Named(Code code, std::string message, const std::string& name, std::string field = "") {
+  Cause cause;
+  cause.name = name;
+  cause.field = std::move(field);
+  return Status(code, std::move(message), std::move(cause));
+}
+
+std::map<std::string, std::string> GroupOfFile(const Catalog& catalog) {
+  std::map<std::string, std::string> out;
+  for (const auto& [group, files] : catalog.record.groups) {
+    for (const std::string& file : files) out[file] = group;
+  }
+  return out;
+}
+
+StoredIndex MakeIndex(const Catalog& catalog) {
+  StoredIndex out;
+  const std::map<std::string, std::string> groups = GroupOfFile(catalog);
+  size_t index = 0;
+  for (uint32_t f = 0; f < catalog.files.size(); ++f) {
+    const auto group = groups.find(catalog.files[f].name);
+    if (group == groups.end()) continue;
+    for (const PlacedTensor& t : catalog.files[f].tensors) {
+      out[{group->second, t.desc.name}] = {f, &t, group->second == "blobs" ? 0 : index++};
+    }
+  }
+  return out;
+}
+
+std::string DTypeText(DType dtype) {
+  Result<DTypeInfo> info = FindDType(dtype);
+  return info.ok() ? std::string(info->name) : fmt::format("0x{:x}", dtype);
+}
+
+std::string Quoted(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < kNamesInMessage; ++i) {
+    out += Cat(i == 0 ? "" : ", ", "\"", Printable(names[i]), "\"");
+  }
+  if (names.size() > kNamesInMessage) out += Cat(" and ", names.size() - kNamesInMessage, " more");
+  return out;
+}
+
+// Stored names that end in a missing one ("_orig_mod.a" for "a"): what a wrapper's prefix does.
+std::vector<std::string> Similar(const StoredIndex& index, const std::string& missing) {
+  std::vector<std::string> out;
+  for (const auto& [key, stored] : index) {
+    const std::string& name = key.second;
+    const bool ends = name.size() > missing.size() &&
+                      name.compare(name.size() - missing.size(), missing.size(), missing) == 0;
+    const bool starts = missing.size() > name.size() &&
+                        missing.compare(missing.size() - name.size(), name.size(), name) == 0;
+    if (key.first != "blobs" && (ends || starts)) out.push_back(name);
+  }
+  return out;
+}
+
+Status MatchTensor(const State::Tensor& want, const StoredIndex& index, LoadMatch* match) {
+  const auto it = index.find({want.desc.group, want.desc.name});
+  if (it == index.end()) {
+    match->missing.push_back(want.desc.name);
+    return Status();
+  }
+  const TensorDesc& stored = it->second.tensor->desc;
+  match->asked[it->second.index] = true;
+  if (stored.dtype != want.desc.dtype) {
+    return Named(
+        Code::kDtype,
+        Cat("tensor \"", Printable(want.desc.name), "\" is stored as ", DTypeText(stored.dtype),
+            " but the destination is ", DTypeText(want.desc.dtype)),
+        want.desc.name, "dtype");
+  }
+  if (stored.shape != want.desc.shape) {
+    return Named(Code::kShape,
+                 Cat("tensor \"", Printable(want.desc.name), "\" is stored with shape ",
+                     Bracketed(stored.shape), " but the destination's global shape is ",
+                     Bracketed(want.desc.shape)),
+                 want.desc.name, "shape");
+  }
+  match->wanted.push_back({it->second.file, *it->second.tensor, want.geometry});
+  match->destinations.push_back(static_cast<char*>(want.data));
+  match->tensors += 1;
+  match->bytes += static_cast<uint64_t>(Elements(want.geometry)) * want.desc.elem_bytes;
+  return Status();
+}
+
+Status CheckFits(const BlobSpec& want, uint64_t bytes) {
+  if (bytes <= want.bytes) return Status();
+  if (want.actual != nullptr) *want.actual = bytes;
+  return Named(Code::kLimit,
+               Cat("blob \"", Printable(want.name), "\" has ", bytes,
+                   " bytes; the destination holds ", want.bytes),
+               want.name);
+}
+
+Status MatchBlob(const BlobSpec& want, const Catalog& catalog, const StoredIndex& index,
+                 int32_t rank, LoadMatch* match) {
+  const int32_t writer = want.writer_rank >= 0 ? want.writer_rank : rank;
+  uint64_t bytes = UINT64_MAX;
+  if (want.scope == BlobScope::kFile) {
+    for (const SmallFileRecord& file : catalog.record.side_files) {
+      if (file.name != want.name) continue;
+      CKPT_RETURN_IF_ERROR(CheckFits(want, file.bytes));
+      bytes = file.bytes;
+      match->side_files.push_back({file, static_cast<char*>(want.data)});
+    }
+  } else {
+    const std::string stored = want.scope == BlobScope::kPerRank
+                                   ? fmt::format("rank/{:06d}/{}", writer, want.name)
+                                   : Cat("shared/", want.name);
+    const auto it = index.find({"blobs", stored});
+    if (it != index.end()) {
+      const PlacedTensor& tensor = *it->second.tensor;
+      bytes = tensor.desc.bytes;
+      CKPT_RETURN_IF_ERROR(CheckFits(want, bytes));
+      match->wanted.push_back({it->second.file, tensor, MakeWhole(tensor.desc)});
+      match->destinations.push_back(static_cast<char*>(want.data));
+      match->bytes += bytes;
+    }
+  }
+  if (bytes == UINT64_MAX && !want.optional) {
+    const std::string whose =
+        want.scope == BlobScope::kPerRank ? Cat(" of rank ", writer) : std::string();
+    return Named(Code::kNotFound,
+                 Cat("blob \"", Printable(want.name), "\"", whose, " is not in ", catalog.folder,
+                     " (saved by ", catalog.record.world_size, " ranks)"),
+                 want.name);
+  }
+  if (want.actual != nullptr) match->actual.emplace_back(want.actual, bytes);
+  return Status();
+}
+
+Status MissingStatus(const std::vector<std::string>& missing, const StoredIndex& index,
+                     const Catalog& catalog) {
+  std::string message = Cat(missing.size() == 1 ? "tensor " : "tensors ", Quoted(missing),
+                            missing.size() == 1 ? " is" : " are", " not in ", catalog.folder);
+  const std::vector<std::string> similar = Similar(index, missing[0]);
+  if (!similar.empty()) message += Cat("; it has ", Quoted(similar));
+  return Named(Code::kNotFound, std::move(message), missing[0]);
+}
+
+}  // namespace
+
+std::vector<std::string> UnusedNames(const Catalog& catalog, const std::vector<bool>& asked) {
+  std::vector<std::string> out;
+  for (const auto& [key, stored] : MakeIndex(catalog)) {
+    if (key.first == "blobs") continue;
+    if (stored.index >= asked.size() || !asked[stored.index]) out.push_back(key.second);
+  }
+  return out;
+}
+
+Status MatchState(const State& state, const Catalog& catalog, const LoadOptions& options,
+                  int32_t rank, LoadMatch* match) {
+  const StoredIndex index = MakeIndex(catalog);
+  size_t group_tensors = 0;
+  for (const auto& [key, stored] : index) group_tensors += key.first != "blobs";
+  match->asked.assign(group_tensors, false);
+  Status first;
+  auto keep_first = [&](const Status& status) {
+    if (first.ok()) first = status;
+  };
+  std::vector<std::string> required_missing;
+  for (const State::Tensor& want : state.tensors()) {
+    const size_t before = match->missing.size();
+    keep_first(MatchTensor(want, index, match));
+    if (match->missing.size() > before && !want.optional) {
+      required_missing.push_back(want.desc.name);
+    }
+  }
+  if (!required_missing.empty() && !options.allow_missing) {
+    keep_first(MissingStatus(required_missing, index, catalog));
+  }
+  for (const BlobSpec& want : state.blobs()) {
+    keep_first(MatchBlob(want, catalog, index, rank, match));
+  }
+  return first;
+}
+
+}  // namespace ckpt

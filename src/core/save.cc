@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The recipe of a save, as one rank runs it.  docs/save.md is its map; save_data.cc moves the
+// bytes, save_coordinator.cc decides.  Test: tests/process/
+#include "core/save.h"
+
+#include "io/crc32c.h"
+#include "util/text.h"
+
+namespace ckpt {
+namespace {
+
+constexpr uint32_t kEventMilestone = 2, kAtSnapshot = 1, kAtCommitted = 4;  // ckpt.h
+
+struct LocalState {
+  RankState description;             // goes to the coordinator
+  std::vector<ShardSource> sources;  // stays here
+};
+
+// Tensors are listed once however many shards this rank holds of them.
+LocalState DescribeState(const State& state, bool may_write) {
+  LocalState out;
+  out.description.may_write = may_write;
+  std::map<std::pair<std::string, std::string>, uint32_t> index;
+  for (const State::Tensor& tensor : state.tensors()) {
+    uint32_t at = static_cast<uint32_t>(out.description.tensors.size());
+    auto [it, fresh] = index.try_emplace({tensor.desc.group, tensor.desc.name}, at);
+    if (fresh || !(out.description.tensors[it->second] == tensor.desc)) {
+      out.description.tensors.push_back(tensor.desc);
+    } else {
+      at = it->second;
+    }
+    out.description.shards.push_back({at, tensor.geometry});
+    out.sources.push_back({tensor.desc, tensor.geometry, static_cast<const char*>(tensor.data)});
+  }
+  for (const BlobSpec& blob : state.blobs()) {
+    BlobDesc desc;
+    desc.name = blob.name;
+    desc.scope = blob.scope;
+    desc.bytes = blob.bytes;
+    desc.crc32c = Crc32c(0, blob.data, blob.bytes);
+    desc.flags = (blob.optional ? 1u : 0u) | (blob.required ? 2u : 0u);
+    out.description.blobs.push_back(desc);
+    TensorDesc tensor;
+    tensor.name = blob.name;
+    tensor.dtype = kU8;
+    tensor.shape = {static_cast<int64_t>(blob.bytes)};
+    tensor.elem_bytes = 1;
+    tensor.bytes = blob.bytes;
+    out.sources.push_back({tensor, MakeWhole(tensor), static_cast<const char*>(blob.data)});
+  }
+  return out;
+}
+
+Call SaveCall(const SaveOptions& o, uint64_t timeout_ms) {
+  Call call;
+  call.op = Op::kSave;
+  call.step = o.step;
+  call.timeout_ms = timeout_ms;
+  call.fields = {{"tag", o.tag},
+                 {"on_existing", Cat(static_cast<uint32_t>(o.on_existing))},
+                 {"metadata", o.metadata}};
+  return call;
+}
+
+// Runs on a library thread: the data phase, then this rank's vote.  Owns all that it touches.
+void DataPhase(SessionImpl& session, uint64_t round, SaveData& data, const SaveOrder& order) {
+  Result<SaveVote> vote = data.Run(order);
+  session.group().Contribute(round, kSaveVotePhase, session.Localize(vote.status()),
+                             vote.ok() ? EncodeVote(*vote) : Bytes(), /*commit_vote=*/true);
+}
+
+Status LocalCheck(const State& state, const SaveOptions& o) {
+  CKPT_RETURN_IF_ERROR(state.poison());
+  if (o.step < 0) {
+    return Status(Code::kInvalidArgument, Cat("step ", o.step, " is negative"));
+  }
+  return ParseMetadata(o.metadata).status();
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> ParseMetadata(std::string_view text) {
+  std::map<std::string, std::string> out;
+  size_t line_number = 0;
+  while (!text.empty()) {
+    ++line_number;
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty()) continue;
+    const size_t equals = line.find('=');
+    auto bad = [&](std::string_view why) {
+      return Status(Code::kInvalidArgument, Cat("metadata line ", line_number, ": ", why));
+    };
+    if (equals == std::string_view::npos || equals == 0) return bad("not of the form key=value");
+    if (!IsUtf8(line)) return bad("not UTF-8");
+    const std::string key(line.substr(0, equals));
+    if (key == "format") return bad("the key \"format\" belongs to the library");
+    if (!out.emplace(key, line.substr(equals + 1)).second) return bad("a duplicate key");
+  }
+  return out;
+}
+
+namespace {
+
+// One rank's side of one save.  Runs on the caller's thread, which only waits.
+class SaveRun {
+ public:
+  SaveRun(std::shared_ptr<SessionImpl> session, const SaveOptions& options, uint64_t round,
+          OpResult* result)
+      : s_(std::move(session)), o_(options), round_(round), result_(result) {}
+
+  Status Run(const State& state) {
+    const TimePoint start = Clock::now();
+    LocalState local = DescribeState(state, !s_->options().no_write);
+    result_->tensors = state.tensors().size();
+    for (const ShardSource& source : local.sources) {
+      result_->bytes += static_cast<uint64_t>(Elements(source.geometry)) * source.desc.elem_bytes;
+    }
+    MakeData(std::move(local.sources));
+    Group& group = s_->group();
+    group.StartServing(round_, [data = data_](std::string_view request, std::string* reply) {
+      return data->Provide(request, reply);
+    });
+    group.Contribute(round_, kSavePlanPhase, Status(), EncodeRankState(local.description), false);
+    if (group.rank() == 0) {
+      auto coordinator = std::make_shared<SaveCoordinator>(s_, round_, o_, data_);
+      s_->StartThread("ckpt-commit", [coordinator] { coordinator->Run(); });
+    }
+    const Status verdict = WriteAndVote(start);
+    data_->Abandon();
+    group.StopServing(round_);
+    result_->bytes_written = data_->bytes_written();
+    result_->bytes_exchanged = data_->bytes_exchanged();
+    return verdict;
+  }
+
+ private:
+  void MakeData(std::vector<ShardSource> sources) {
+    SaveData::Options options;
+    options.group = s_->group_ptr();
+    options.round = round_;
+    options.step = o_.step;
+    options.config = s_->options().config;
+    options.root = s_->root();
+    options.sources = std::move(sources);
+    options.cancelled = s_->NewCancelFlag();
+    options.on_progress = [s = s_](Event event) { s->Queue(std::move(event)); };
+    data_ = std::make_shared<SaveData>(std::move(options));
+  }
+
+  // Gets this rank's orders, has them carried out, waits for the verdict.
+  Status WriteAndVote(TimePoint start) {
+    CKPT_ASSIGN_OR_RETURN(const Bytes bytes, s_->group().Await(round_, kSavePlanPhase));
+    result_->plan_ns = NanosSince(start);
+    Result<SaveOrder> order = DecodeOrder(bytes);
+    if (order.ok()) {
+      auto shared = std::make_shared<const SaveOrder>(*std::move(order));
+      s_->StartThread("ckpt-save", [s = s_, round = round_, data = data_, shared] {
+        DataPhase(*s, round, *data, *shared);
+      });
+    } else {
+      s_->group().Contribute(round_, kSaveVotePhase, s_->Localize(order.status()), Bytes(), true);
+    }
+    const Status verdict = s_->group().Await(round_, kSaveVotePhase).status();
+    result_->io_ns = NanosSince(start) - result_->plan_ns;
+    return verdict;
+  }
+
+  const std::shared_ptr<SessionImpl> s_;
+  const SaveOptions& o_;
+  const uint64_t round_;
+  OpResult* const result_;
+  std::shared_ptr<SaveData> data_;
+};
+
+}  // namespace
+
+Status SessionImpl::Save(State& state, const SaveOptions& o, OpResult* result) {
+  CKPT_RETURN_IF_ERROR(Usable());
+  const TimePoint start = Clock::now();
+  CallScope scope(group(), Cat("ckpt_save_collective(step=", o.step, ")"));
+  result->step = o.step;
+  Result<uint64_t> round =
+      group().Arrive(SaveCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(LocalCheck(state, o)));
+  if (!round.ok()) return scope.Done(round.status());
+  const Status verdict = SaveRun(shared_from_this(), o, *round, result).Run(state);
+  result->total_ns = NanosSince(start);
+  if (verdict.ok()) {
+    for (uint32_t milestone : {kAtSnapshot, kAtCommitted}) {
+      Event event;
+      event.kind = kEventMilestone;
+      event.step = o.step;
+      event.milestone = milestone;
+      event.bytes_done = event.bytes_total = result->bytes_written;
+      events_->Push(std::move(event));
+    }
+  }
+  Pump();
+  return scope.Done(verdict);
+}
+
+}  // namespace ckpt

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a save: what a rank sends (SaveRequest), what it is told to do (SaveOrder), how it
+// does it (SaveData), what it reports (SaveVote), and the coordinator's side (SaveCoordinator).
+// Private to src/core. docs/save.md walks through them in order.
+#ifndef CKPT_CORE_SAVE_H_
+#define CKPT_CORE_SAVE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/session.h"
+#include "plan/plan.h"
+
+namespace ckpt {
+
+// Phases of a save's round (comm/rounds.h).
+inline constexpr uint32_t kSavePlanPhase = 1;  // states in, orders out
+inline constexpr uint32_t kSaveVotePhase = 2;  // votes in, verdict out
+
+// --- phase 1, coordinator -> rank
+
+struct SaveOrder {
+  std::string staging;                                  // folder within the root
+  std::vector<std::pair<std::string, uint64_t>> files;  // name, bytes; the plan's file numbers
+  std::vector<uint32_t> hash_shards;  // shards with replicas: report their checksums
+  RankPlan plan;
+};
+Bytes EncodeOrder(const SaveOrder& order);
+Result<SaveOrder> DecodeOrder(std::string_view bytes);
+
+// --- phase 2, rank -> coordinator
+
+struct SaveVote {
+  // Per extent of the order's plan: contributions to the checksum of each block that it touches.
+  std::vector<std::vector<uint32_t>> contributions;
+  // Per shard of hash_shards: CRC32C of each kHashChunk of its compact bytes.
+  std::vector<std::vector<uint32_t>> shard_hashes;
+};
+inline constexpr uint64_t kHashChunk = 16 << 20;
+Bytes EncodeVote(const SaveVote& vote);
+Result<SaveVote> DecodeVote(std::string_view bytes);
+
+// --- the data phase of one rank
+
+// Where a shard's bytes are in the caller's memory.  Blobs follow the tensors' shards in numbering.
+struct ShardSource {
+  TensorDesc desc;
+  Geometry geometry;
+  const char* data = nullptr;
+};
+
+class SaveData {
+ public:
+  struct Options {
+    std::shared_ptr<Group> group;
+    uint64_t round = 0;
+    int64_t step = 0;
+    Config config;
+    std::string root;
+    std::vector<ShardSource> sources;
+    std::function<void(Event)> on_progress;  // any thread
+    std::shared_ptr<std::atomic<bool>> cancelled;
+  };
+  explicit SaveData(Options options) : o_(std::move(options)) {}
+
+  // The coordinator's rank hands over the files' headers before its own order comes.
+  void SetHeaders(std::vector<Bytes> headers) { headers_ = std::move(headers); }
+  // Writes this rank's extents, syncs the files it wrote to, and checksums shards with replicas.
+  // Runs on the library's threads; gives up early when the round is closed or `Abandon` was called.
+  Result<SaveVote> Run(const SaveOrder& order);
+  // Answers a peer's request for bytes of a shard of this rank.
+  Status Provide(std::string_view request, std::string* reply);
+  // After this returns no thread of ours touches the caller's memory.
+  void Abandon() { gate_.Close(); }
+
+  uint64_t bytes_written() const { return bytes_written_; }
+  uint64_t bytes_exchanged() const { return bytes_exchanged_; }
+
+ private:
+  struct Chunk {  // work unit: at most io.block of one extent, ends on block boundaries
+    uint32_t extent = 0;
+    ByteRange range;
+  };
+  Status OpenFiles(const SaveOrder& order);
+  void MakeChunks(const SaveOrder& order, SaveVote* vote);
+  void Work(const SaveOrder& order, SaveVote* vote);
+  Status WriteChunk(const SaveOrder& order, const Chunk& chunk, char* buffer, std::string* scratch,
+                    SaveVote* vote);
+  Status FillChunk(const SaveOrder& order, const Chunk& chunk, char* buffer, std::string* scratch);
+  Status FillPart(const RankPlan& plan, const PlanPart& part, const Chunk& chunk, char* buffer,
+                  std::string* scratch);
+  Status PullPart(const PlacedTensor& tensor, const PlanPart& part, ByteRange range,
+                  const Chunk& chunk, char* buffer, std::string* scratch);
+  Status HashShard(const SaveOrder& order, size_t index, SaveVote* vote);
+  Status StopReason() const;
+  void Fail(const Status& status) CKPT_EXCLUDES(mu_);
+
+  Options o_;
+  std::vector<Bytes> headers_;
+  Dir root_, staging_;
+  std::vector<File> files_;  // by the plan's file number; opened only where this rank writes
+  std::vector<Chunk> chunks_;
+  uint64_t total_bytes_ = 0;
+  MemoryGate gate_;
+  std::atomic<size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<uint64_t> bytes_written_{0}, bytes_exchanged_{0};
+  Mutex mu_;
+  Status first_error_ CKPT_GUARDED_BY(mu_);
+};
+
+// --- the coordinator
+
+class SaveCoordinator {
+ public:
+  SaveCoordinator(std::shared_ptr<SessionImpl> session, uint64_t round, SaveOptions options,
+                  std::shared_ptr<SaveData> own_data)
+      : s_(std::move(session)),
+        round_(round),
+        o_(std::move(options)),
+        own_data_(std::move(own_data)) {}
+  // Both phases; publishes what it finds, error or not.
+  void Run();
+
+ private:
+  Result<std::vector<Bytes>> PlanPhase(const std::vector<Bytes>& requests);
+  Status AddBlobs(std::vector<RankState>* states);
+  Status MergeBlob(const std::string& tensor_name, const std::string& group, const BlobDesc& blob,
+                   Holder holder);
+  Status CheckRequiredBlobs(const std::vector<RankState>& states) const;
+  Result<std::vector<FileLayout>> LayoutAll();
+  Status Prepare();
+  std::vector<Bytes> MakeOrders(const std::vector<RankState>& states, SavePlan plan);
+  Status CommitPhase(const std::vector<Bytes>& votes);
+  Status CheckReplicas(const std::vector<SaveVote>& votes) const;
+  Result<CommitRecord> MakeRecord(const std::vector<SaveVote>& votes);
+  Status FillFiles(const std::vector<SaveVote>& votes, CommitRecord* record) const;
+
+  const std::shared_ptr<SessionImpl> s_;
+  const uint64_t round_;
+  const SaveOptions o_;
+  const std::shared_ptr<SaveData> own_data_;
+
+  GlobalState state_;
+  struct SharedBlob {
+    BlobDesc desc;
+    int32_t first_rank = 0;
+    size_t tensor = 0;  // in state_.tensors
+  };
+  std::map<std::pair<std::string, std::string>, SharedBlob> shared_;  // (group, tensor name)
+  std::vector<BlobRecord> blob_records_;
+  std::vector<FileLayout> files_;
+  std::vector<std::pair<std::string, std::string>> index_files_;
+  std::map<std::string, std::vector<std::string>> groups_;
+  std::vector<SaveOrder> orders_;
+  std::unique_ptr<StepTransaction> txn_;
+};
+
+// "key=value" lines for __metadata__.  INVALID_ARGUMENT naming the line.
+Result<std::map<std::string, std::string>> ParseMetadata(std::string_view text);
+
+// --- a peer's request for bytes of a shard: its tensor's bytes [begin, end), packed run after run
+
+struct PullRequest {
+  uint32_t shard = 0;
+  ByteRange range;
+};
+Bytes EncodePull(const PullRequest& request);
+Result<PullRequest> DecodePull(std::string_view bytes);
+
+}  // namespace ckpt
+
+#endif  // CKPT_CORE_SAVE_H_

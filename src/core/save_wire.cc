@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Encoding of what ranks and coordinator send each other in a save.  Test:
+// tests/unit/core/save_wire_test.cc
+#include "core/save.h"
+
+namespace ckpt {
+namespace {
+
+Status Malformed(std::string_view what) {
+  return Status(Code::kComm, std::string("malformed ") + std::string(what));
+}
+
+void PutU32s(WireWriter& w, const std::vector<uint32_t>& v) {
+  w.U64(v.size());
+  for (uint32_t x : v) w.U32(x);
+}
+
+std::vector<uint32_t> GetU32s(WireReader& r) {
+  std::vector<uint32_t> out(r.Count(sizeof(uint32_t)));
+  for (uint32_t& x : out) x = r.U32();
+  return out;
+}
+
+void PutLists(WireWriter& w, const std::vector<std::vector<uint32_t>>& lists) {
+  w.U64(lists.size());
+  for (const auto& list : lists) PutU32s(w, list);
+}
+
+std::vector<std::vector<uint32_t>> GetLists(WireReader& r) {
+  std::vector<std::vector<uint32_t>> out(r.Count(sizeof(uint64_t)));
+  for (auto& list : out) list = GetU32s(r);
+  return out;
+}
+
+}  // namespace
+
+Bytes EncodeOrder(const SaveOrder& order) {
+  WireWriter w;
+  w.Str(order.staging);
+  w.U64(order.files.size());
+  for (const auto& [name, bytes] : order.files) {
+    w.Str(name);
+    w.U64(bytes);
+  }
+  PutU32s(w, order.hash_shards);
+  w.Str(EncodeRankPlan(order.plan));
+  return w.Take();
+}
+
+Result<SaveOrder> DecodeOrder(std::string_view bytes) {
+  WireReader r(bytes);
+  SaveOrder order;
+  order.staging = r.Str();
+  order.files.resize(r.Count(2 * sizeof(uint64_t)));
+  for (auto& [name, size] : order.files) {
+    name = r.Str();
+    size = r.U64();
+  }
+  order.hash_shards = GetU32s(r);
+  const std::string plan = r.Str();
+  if (!r.AtEnd()) return Malformed("save order");
+  CKPT_ASSIGN_OR_RETURN(order.plan, DecodeRankPlan(plan));
+  return order;
+}
+
+Bytes EncodeVote(const SaveVote& vote) {
+  WireWriter w;
+  PutLists(w, vote.contributions);
+  PutLists(w, vote.shard_hashes);
+  return w.Take();
+}
+
+Result<SaveVote> DecodeVote(std::string_view bytes) {
+  WireReader r(bytes);
+  SaveVote vote;
+  vote.contributions = GetLists(r);
+  vote.shard_hashes = GetLists(r);
+  if (!r.AtEnd()) return Malformed("save vote");
+  return vote;
+}
+
+}  // namespace ckpt
