@@ -37,6 +37,7 @@ struct ckpt_reader {
   std::unique_ptr<ckpt::Reader> reader;
   std::vector<std::string> step_paths;             // as reader->steps()
   std::vector<std::pair<size_t, size_t>> tensors;  // file, tensor within it
+  std::vector<std::string> tensor_names;           // as tensors; a foreign U+0000 shown escaped
 };
 
 namespace ckpt::capi {

@@ -30,7 +30,12 @@ std::unique_ptr<ckpt_reader> MakeHandle(std::unique_ptr<Reader> reader) {
   const auto& files = reader->catalog().files;
   for (size_t f = 0; f < files.size(); ++f) {
     if (files[f].group.empty() || files[f].group == kBlobGroup) continue;
-    for (size_t t = 0; t < files[f].tensors.size(); ++t) handle->tensors.emplace_back(f, t);
+    for (size_t t = 0; t < files[f].tensors.size(); ++t) {
+      const std::string& name = files[f].tensors[t].desc.name;
+      handle->tensors.emplace_back(f, t);
+      const bool has_nul = name.find('\0') != std::string::npos;
+      handle->tensor_names.push_back(has_nul ? Printable(name, SIZE_MAX) : name);
+    }
   }
   const std::string& path = reader->path();  // of the open step's folder
   const std::string root = path.substr(0, path.rfind('/') + 1);
@@ -81,7 +86,7 @@ Status TensorInfo(const ckpt_reader* r, uint64_t i, ckpt_tensor_info* out) {
   const PlacedTensor& tensor = file.tensors[t];
   ckpt_tensor_info info = {};
   info.dtype = tensor.desc.dtype;
-  info.name = tensor.desc.name.c_str();
+  info.name = r->tensor_names[i].c_str();
   info.group = file.group.c_str();
   info.alias_of = "";
   info.file = file.name.c_str();

@@ -95,7 +95,7 @@ Status ServerHandshake::Take(std::string_view frame, Bytes* reply) {
     if (!r.AtEnd() || magic != kMagic || purpose != purpose_ || nonce.size() != kNonceBytes) {
       return Refused("not a greeting of this library");
     }
-    client_nonce_.assign(nonce);  // not moved: GCC 12 then sees a bounds error that is none
+    client_nonce_ = std::move(nonce);
     server_nonce_ = Random(kNonceBytes);
     WireWriter w;
     w.U64(credentials_.incarnation);

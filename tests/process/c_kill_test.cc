@@ -10,13 +10,14 @@ namespace ckpt_test {
 namespace {
 
 constexpr int64_t kBig = 8 << 20;  // items of rank 3's own tensor, 32 MiB: several requests
+constexpr int64_t kSmall = 1 << 17;  // 512 KiB: long enough (plan.min_run) to be written by its holder
 constexpr int kTries = 5;
 
 // Rank 3 owns "big"; each of the others owns a small tensor.
 struct Job {
   explicit Job(Rank& rank, const std::string& root, std::function<int(const ckpt_event&)> on_event)
       : ctx({.root = root, .timeout_ms = 3000, .on_event = std::move(on_event)}),
-        own(rank.is(3) ? kBig : 1024),
+        own(rank.is(3) ? kBig : kSmall),
         state(ctx) {
     state.Whole("of rank " + std::to_string(rank.id()), {static_cast<int64_t>(own.size())}, own);
   }
