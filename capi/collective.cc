@@ -65,9 +65,8 @@ Status CheckLoadFlags(uint32_t flags) {
   constexpr uint32_t kKnown = CKPT_LOAD_CONVERT | CKPT_LOAD_ALLOW_MISSING | CKPT_LOAD_NO_UNUSED |
                               CKPT_LOAD_FALLBACK | CKPT_LOAD_NO_VERIFY;
   CKPT_RETURN_IF_ERROR(CheckFlags(flags, kKnown, "ckpt_load_options.flags"));
-  for (const auto& [bit, name] : {std::pair{CKPT_LOAD_CONVERT, "CKPT_LOAD_CONVERT"},
-                                  std::pair{CKPT_LOAD_FALLBACK, "CKPT_LOAD_FALLBACK"}}) {
-    if ((flags & bit) != 0) return Unsupported(name, Cat(name, " is not in this version"));
+  if ((flags & CKPT_LOAD_FALLBACK) != 0) {
+    return Unsupported("CKPT_LOAD_FALLBACK", "CKPT_LOAD_FALLBACK is not in this version");
   }
   return Status();
 }
@@ -82,6 +81,7 @@ Status ConvertLoad(const ckpt_load_options* in, LoadOptions* out) {
   if (o.uri != nullptr && *o.uri == '\0') return Invalid("uri", "uri is empty");
   CKPT_ASSIGN_OR_RETURN(out->uri, CopyText(o.uri, "uri", kMaxPath));
   out->latest = o.which == CKPT_LOAD_LATEST;
+  out->convert = (o.flags & CKPT_LOAD_CONVERT) != 0;
   out->allow_missing = (o.flags & CKPT_LOAD_ALLOW_MISSING) != 0;
   out->no_unused = (o.flags & CKPT_LOAD_NO_UNUSED) != 0;
   out->no_verify = (o.flags & CKPT_LOAD_NO_VERIFY) != 0;

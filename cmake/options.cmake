@@ -14,7 +14,7 @@ target_compile_options(
     # GCC 12 sees overlaps and bounds errors in std::string that are none (GCC bugs 105329, 105651).
     "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>")
 if(CKPT_SANITIZE)
-  add_compile_options(-fsanitize=${CKPT_SANITIZE} -fno-omit-frame-pointer -g -O1)
+  add_compile_options(-fsanitize=${CKPT_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CKPT_SANITIZE})
 endif()
 

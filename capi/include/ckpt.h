@@ -258,7 +258,9 @@ typedef struct ckpt_comm {
 
 /* Flags of ckpt_init_options */
 #define CKPT_INIT_CALLBACKS_ANY_THREAD (1u << 0) /* a permission; not used yet */
-#define CKPT_INIT_NO_WRITE (1u << 1)             /* this rank takes part but writes nothing */
+/* This rank takes part but writes no tensor, blob or side file.  Rank 0 writes what makes a
+ * checkpoint of them in any case: folders, the headers of files, index files, the commit record. */
+#define CKPT_INIT_NO_WRITE (1u << 1)
 
 typedef struct ckpt_init_options {
   uint32_t struct_size;         /* sizeof */
@@ -497,7 +499,7 @@ typedef struct ckpt_save_options {
 #define CKPT_LOAD_STEP 1u   /* `step` */
 
 /* Flags of ckpt_load_options */
-#define CKPT_LOAD_CONVERT (1u << 0)       /* [not in this version] allow a dtype change */
+#define CKPT_LOAD_CONVERT (1u << 0) /* allow a change between F32, BF16 and F16: nearest even */
 #define CKPT_LOAD_ALLOW_MISSING (1u << 1) /* names that are absent are counted, not an error */
 #define CKPT_LOAD_NO_UNUSED (1u << 2)     /* unused names are an error */
 #define CKPT_LOAD_FALLBACK (1u << 3)      /* [not in this version] newest corrupt: an older one */
@@ -554,8 +556,9 @@ CKPT_API ckpt_status ckpt_load(ckpt_ctx* c, ckpt_state* dst, const ckpt_load_opt
  * anything else.  Belongs to `s`; valid until the next load into it. */
 CKPT_API const char* ckpt_state_name(const ckpt_state* s, uint32_t which, uint64_t i) CKPT_NOEXCEPT;
 
-/* The newest committed step of the context's root.  Not collective.  Any thread.
- *   NO_CHECKPOINT (*step is -1), CORRUPT, IO */
+/* The newest committed step of the context's root, as this rank sees it on disk now: for decisions
+ * that all ranks must take alike, let one rank ask and tell the others.  Not collective.  Any
+ * thread. NO_CHECKPOINT (*step is -1), CORRUPT, IO */
 CKPT_API ckpt_status ckpt_latest(ckpt_ctx* c, int64_t* step, ckpt_error** err) CKPT_NOEXCEPT;
 
 /* Delivers queued log lines and events on this thread.  Any thread.  CANCELLED is not reported here

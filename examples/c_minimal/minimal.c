@@ -12,15 +12,20 @@ static void check(ckpt_status status, ckpt_error* err) {
   exit(1);
 }
 
+static int from_env(const char* torchrun, const char* mpirun, int otherwise) {
+  const char* text = getenv(torchrun) ? getenv(torchrun) : getenv(mpirun);
+  return text ? atoi(text) : otherwise;
+}
+
 int main(void) {
   ckpt_error* err = NULL;
   ckpt_ctx* ctx = NULL;
   ckpt_state* state = NULL;
   ckpt_init_options init = {.struct_size = sizeof init, .root = "checkpoints"};
-  check(ckpt_init(CKPT_HEADER_ABI, &init, &ctx, &err), err);  // ranks from torchrun, mpirun, srun
+  check(ckpt_init(CKPT_HEADER_ABI, &init, &ctx, &err), err);  // ranks: torchrun's, mpirun's
 
-  int rank = getenv("RANK") ? atoi(getenv("RANK")) : 0;
-  int size = getenv("WORLD_SIZE") ? atoi(getenv("WORLD_SIZE")) : 1;
+  int rank = from_env("RANK", "OMPI_COMM_WORLD_RANK", 0);
+  int size = from_env("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", 1);
   int64_t shape[1] = {1000}, begin = 1000 * rank / size, end = 1000 * (rank + 1) / size;
   float* weights = calloc((size_t)(end - begin) + 1, sizeof *weights);
   ckpt_tensor w = {.struct_size = sizeof w,

@@ -11,6 +11,7 @@
 
 #include "comm/comm.h"
 #include "comm/member.h"
+#include "comm/proc.h"
 #include "util/text.h"
 
 namespace ckpt {
@@ -33,6 +34,12 @@ class GroupImpl final : public Group {
   Result<uint64_t> Arrive(const Call& call, const Status& local) override {
     if (Forked()) return Status(Code::kForked, "this process was forked after ckpt_init");
     CKPT_ASSIGN_OR_RETURN(const uint64_t call_id, inbox().BeginCall());
+    // So that a verdict about this call shows the phase that the host set before it, not the one
+    // of up to a heartbeat ago.
+    RankInfo info = member_->activity().Snapshot();
+    info.host = host_;
+    info.doing = Cat("arrived for ", Describe(call));
+    member_->Send(Encode(HeartbeatMsg{std::move(info)}));
     Bytes frame = Encode(ArriveMsg{call_id, call, local});
     if (frame.size() > limit()) {
       frame = Encode(ArriveMsg{call_id, {call.op, call.step, call.timeout_ms, {}}, TooLong(frame)});
@@ -110,6 +117,7 @@ class GroupImpl final : public Group {
   }
 
   const pid_t pid_ = ::getpid();
+  const std::string host_ = HostName();
   std::unique_ptr<Member> member_;
 };
 

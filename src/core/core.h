@@ -140,6 +140,7 @@ struct LoadOptions {
   int64_t step = 0;
   std::string uri;  // empty = the session's root
   bool allow_missing = false, no_unused = false, no_verify = false;
+  bool convert = false;  // between the dtypes of meta/convert.h
   uint64_t contract_timeout_ms = 0;
 };
 

@@ -18,8 +18,8 @@ Call LoadCall(const LoadOptions& o, uint64_t timeout_ms) {
   call.op = Op::kLoad;
   call.step = -1;
   call.timeout_ms = timeout_ms;
-  const uint32_t flags =
-      (o.allow_missing ? 1u : 0u) | (o.no_unused ? 2u : 0u) | (o.no_verify ? 4u : 0u);
+  const uint32_t flags = (o.allow_missing ? 1u : 0u) | (o.no_unused ? 2u : 0u) |
+                         (o.no_verify ? 4u : 0u) | (o.convert ? 8u : 0u);
   call.fields = {{"step", o.latest ? std::string("newest") : Cat(o.step)},
                  {"uri", o.uri},
                  {"flags", Cat(flags)}};
@@ -48,7 +48,7 @@ void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std:
   std::vector<std::string> warnings;
   Result<LoadChoice> choice = ChooseStep(path, o, &warnings);
   for (const std::string& warning : warnings) s.Warn(-1, warning);
-  group.Publish(round, kLoadChoosePhase, s.Localize(choice.status()),
+  group.Publish(round, kLoadChoosePhase, s.LocalizeErrno(choice.status()),
                 choice.ok() ? std::vector<Bytes>{EncodeChoice(*choice)} : std::vector<Bytes>(),
                 false);
   if (!choice.ok()) return;
@@ -74,7 +74,7 @@ void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std:
   }
   group.Publish(round, kLoadCheckPhase, status, {asked}, false);
   if (!status.ok() || !group.Collect(round, kLoadVotePhase).ok()) return;
-  if (o.uri.empty()) s.SetLineage(choice->catalog.record.lineage);
+  if (path == s.root()) s.SetLineage(choice->catalog.record.lineage);
   group.Publish(round, kLoadVotePhase, Status(), {}, true);
 }
 
@@ -157,13 +157,22 @@ namespace {
 class LoadRun {
  public:
   LoadRun(std::shared_ptr<SessionImpl> session, State& state, const LoadOptions& options,
-          std::string path, uint64_t round, OpResult* result)
+          std::string path, uint64_t round, std::shared_ptr<std::atomic<bool>> cancelled,
+          OpResult* result)
       : s_(std::move(session)),
         state_(state),
         o_(options),
         path_(std::move(path)),
         round_(round),
+        cancelled_(std::move(cancelled)),
         result_(result) {}
+
+  // However the load ended, nothing of the library touches the caller's memory from here on.
+  ~LoadRun() {
+    if (data_ == nullptr) return;
+    data_->Abandon();
+    result_->bytes_read = data_->bytes_read();
+  }
 
   Status Run() {
     state_.missing.clear();
@@ -178,11 +187,31 @@ class LoadRun {
   }
 
  private:
+  // The step folder as this rank sees it.  File I/O, so on a thread of the library: the caller
+  // waits until it is open or the round is closed.
+  Result<Dir> OpenStep(const LoadChoice& choice) {
+    struct Opened {
+      Latch done;
+      Result<Dir> dir = Status(Code::kInternal, "not opened");
+    };
+    auto opened = std::make_shared<Opened>();
+    s_->group().Progress(round_, 1, Cat("opening ", choice.catalog.folder));
+    s_->StartStep("ckpt-open", round_, kLoadCheckPhase, [opened, path = path_, choice] {
+      opened->dir = OpenChosen(path, choice);
+      opened->done.Set();
+    });
+    while (!opened->done.WaitFor(Millis(50))) {
+      s_->Pump();
+      if (s_->group().Closed(round_)) return Status(Code::kCancelled, "the load was closed");
+    }
+    return std::move(opened->dir);
+  }
+
   // Phases 1 to 2: is it the same step here, and is all that was asked for in it?
   Status Check(std::string_view choice_bytes) {
     const Status check = [&]() -> Status {
       CKPT_ASSIGN_OR_RETURN(LoadChoice choice, DecodeChoice(choice_bytes));
-      CKPT_ASSIGN_OR_RETURN(step_, OpenChosen(path_, choice));
+      CKPT_ASSIGN_OR_RETURN(step_, OpenStep(choice));
       *catalog_ = std::move(choice.catalog);
       return MatchState(state_, *catalog_, o_, s_->group().rank(), &match_);
     }();
@@ -217,16 +246,14 @@ class LoadRun {
     options.round = round_;
     options.config = s_->options().config;
     options.verify = !o_.no_verify;
-    options.cancelled = s_->NewCancelFlag();
+    options.cancelled = cancelled_;
     options.on_progress = [s = s_](Event event) { s->Queue(std::move(event)); };
-    auto data = std::make_shared<LoadData>(std::move(options), catalog_, std::move(step_),
-                                           std::move(match_));
-    s_->StartThread("ckpt-load", [s = s_, round = round_, data] {
+    data_ = std::make_shared<LoadData>(std::move(options), catalog_, std::move(step_),
+                                       std::move(match_));
+    s_->StartStep("ckpt-load", round_, kLoadVotePhase, [s = s_, round = round_, data = data_] {
       s->group().Contribute(round, kLoadVotePhase, s->Localize(data->Run()), Bytes(), false);
     });
     const Status verdict = s_->group().Await(round_, kLoadVotePhase).status();
-    data->Abandon();
-    result_->bytes_read = data->bytes_read();
     result_->io_ns = NanosSince(start);
     CKPT_RETURN_IF_ERROR(verdict);
     for (const auto& [where, bytes_found] : actual) *where = bytes_found;
@@ -240,10 +267,12 @@ class LoadRun {
   const LoadOptions& o_;
   const std::string path_;
   const uint64_t round_;
+  const std::shared_ptr<std::atomic<bool>> cancelled_;
   OpResult* const result_;
   std::shared_ptr<Catalog> catalog_ = std::make_shared<Catalog>();
   LoadMatch match_;
   Dir step_;
+  std::shared_ptr<LoadData> data_;
 };
 
 }  // namespace
@@ -259,15 +288,20 @@ Status SessionImpl::Load(State& state, const LoadOptions& o, OpResult* result) {
     local =
         Status(Code::kInvalidArgument, "neither the context's root nor a uri says what to load");
   }
+  const auto cancelled = BeginCancellable();
   Result<uint64_t> round =
       group().Arrive(LoadCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(local));
   if (!round.ok()) return scope.Done(round.status());
-  if (group().rank() == 0) {
-    StartThread("ckpt-choose", [self = shared_from_this(), round = *round, o, path] {
-      Coordinate(*self, round, o, path);
-    });
-  }
-  const Status verdict = LoadRun(shared_from_this(), state, o, path, *round, result).Run();
+  const Status verdict = RunOnCaller(*round, kLoadVotePhase, [&] {
+    CancelIn(*round, kLoadVotePhase);
+    if (group().rank() == 0) {
+      StartStep("ckpt-choose", *round, kLoadVotePhase,
+                [self = shared_from_this(), round = *round, o, path] {
+                  Coordinate(*self, round, o, path);
+                });
+    }
+    return LoadRun(shared_from_this(), state, o, path, *round, cancelled, result).Run();
+  });
   result->total_ns = NanosSince(start);
   result->plan_ns = result->total_ns - result->io_ns;
   Pump();

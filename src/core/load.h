@@ -41,7 +41,11 @@ Result<Dir> OpenChosen(const std::string& path, const LoadChoice& choice);
 
 struct LoadMatch {
   std::vector<WantedShard> wanted;
-  std::vector<char*> destinations;  // per wanted shard
+  struct Destination {
+    char* data = nullptr;
+    DType dtype = 0;  // differs from the stored one when the load converts
+  };
+  std::vector<Destination> destinations;  // per wanted shard
   struct SideFile {
     SmallFileRecord record;
     char* data = nullptr;
@@ -82,7 +86,7 @@ class LoadData {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  void Work();
+  Status Work();
   Status ReadOne(const ReadExtent& extent, char* buffer);
   Status VerifyBlocks(const ReadExtent& extent, const char* buffer) const;
   Status ReadSideFile(const LoadMatch::SideFile& file);

@@ -8,6 +8,7 @@
 
 #include "core/load.h"
 #include "io/crc32c.h"
+#include "meta/convert.h"
 #include "util/checked.h"
 #include "util/text.h"
 
@@ -68,9 +69,16 @@ Status LoadData::ReadOne(const ReadExtent& extent, char* buffer) {
   for (const ReadPart& part : extent.parts) {
     const WantedShard& want = match_.wanted[part.wanted];
     if (!gate_.Enter()) return Status(Code::kCancelled, "the caller has left the load");
-    ScatterRuns(want.tensor.desc, want.geometry,
-                {part.range.begin - want.tensor.offset, part.range.end - want.tensor.offset},
-                buffer + (part.range.begin - extent.range.begin), match_.destinations[part.wanted]);
+    // Blocks and tensors begin at multiples of the element size, so no element is cut.
+    const ByteRange in_tensor{part.range.begin - want.tensor.offset,
+                              part.range.end - want.tensor.offset};
+    const char* const bytes = buffer + (part.range.begin - extent.range.begin);
+    const LoadMatch::Destination& to = match_.destinations[part.wanted];
+    if (to.dtype == want.tensor.desc.dtype) {
+      ScatterRuns(want.tensor.desc, want.geometry, in_tensor, bytes, to.data);
+    } else {
+      ScatterConverted(want.tensor.desc, want.geometry, in_tensor, bytes, to.dtype, to.data);
+    }
     gate_.Leave();
   }
   Event event;
@@ -99,18 +107,17 @@ Status LoadData::ReadSideFile(const LoadMatch::SideFile& file) {
   return Status();
 }
 
-void LoadData::Work() {
-  Result<AlignedBuffer> buffer = AlignedBuffer::Make(RoundUp(o_.config.io_block, kCrcBlock));
-  if (!buffer.ok()) return Fail(buffer.status());
+Status LoadData::Work() {
+  CKPT_ASSIGN_OR_RETURN(AlignedBuffer buffer,
+                        AlignedBuffer::Make(RoundUp(o_.config.io_block, kCrcBlock)));
   const size_t jobs = extents_.size() + match_.side_files.size();
   for (size_t i = next_++; i < jobs && !failed_; i = next_++) {
-    Status status = StopReason();
-    if (status.ok()) {
-      status = i < extents_.size() ? ReadOne(extents_[i], buffer->data())
-                                   : ReadSideFile(match_.side_files[i - extents_.size()]);
-    }
-    if (!status.ok()) return Fail(status);
+    CKPT_RETURN_IF_ERROR(StopReason());
+    CKPT_RETURN_IF_ERROR(i < extents_.size()
+                             ? ReadOne(extents_[i], buffer.data())
+                             : ReadSideFile(match_.side_files[i - extents_.size()]));
   }
+  return Status();
 }
 
 Status LoadData::Run() {
@@ -125,12 +132,10 @@ Status LoadData::Run() {
                           step_.OpenFile(catalog_->record.files[extent.file].name, FileMode::kRead,
                                          o_.config.io_direct));
   }
-  std::vector<std::thread> workers;
-  for (uint32_t i = 1; i < o_.config.io_threads; ++i) {
-    workers.push_back(StartThread("ckpt-io", [&] { Work(); }));
-  }
-  Work();
-  for (std::thread& worker : workers) worker.join();
+  RunWorkers(o_.config.io_threads, [&] {
+    const Status status = Contain([&] { return Work(); });
+    if (!status.ok()) Fail(status);
+  });
   MutexLock lock(mu_);
   return first_error_;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/load.h"
+#include "meta/convert.h"
 #include "util/text.h"
 
 namespace ckpt {
@@ -78,15 +79,21 @@ std::vector<std::string> Similar(const StoredIndex& index, const std::string& mi
   return out;
 }
 
-Status MatchTensor(const State::Tensor& want, const StoredIndex& index, LoadMatch* match) {
+// A rank may have several shards of a missing name.
+void AddOnce(std::vector<std::string>* names, const std::string& name) {
+  if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+}
+
+Status MatchTensor(const State::Tensor& want, const StoredIndex& index, bool convert,
+                   LoadMatch* match) {
   const auto it = index.find({want.desc.group, want.desc.name});
   if (it == index.end()) {
-    match->missing.push_back(want.desc.name);
+    AddOnce(&match->missing, want.desc.name);
     return Status();
   }
   const TensorDesc& stored = it->second.tensor->desc;
   match->asked[it->second.index] = true;
-  if (stored.dtype != want.desc.dtype) {
+  if (stored.dtype != want.desc.dtype && !(convert && CanConvert(stored.dtype, want.desc.dtype))) {
     return Named(
         Code::kDtype,
         Cat("tensor \"", Printable(want.desc.name), "\" is stored as ", DTypeText(stored.dtype),
@@ -101,7 +108,7 @@ Status MatchTensor(const State::Tensor& want, const StoredIndex& index, LoadMatc
                  want.desc.name, "shape");
   }
   match->wanted.push_back({it->second.file, *it->second.tensor, want.geometry});
-  match->destinations.push_back(static_cast<char*>(want.data));
+  match->destinations.push_back({static_cast<char*>(want.data), want.desc.dtype});
   match->tensors += 1;
   match->bytes += static_cast<uint64_t>(Elements(want.geometry)) * want.desc.elem_bytes;
   return Status();
@@ -137,7 +144,7 @@ Status MatchBlob(const BlobSpec& want, const Catalog& catalog, const StoredIndex
       bytes = tensor.desc.bytes;
       CKPT_RETURN_IF_ERROR(CheckFits(want, bytes));
       match->wanted.push_back({it->second.file, tensor, MakeWhole(tensor.desc)});
-      match->destinations.push_back(static_cast<char*>(want.data));
+      match->destinations.push_back({static_cast<char*>(want.data), kU8});
       match->bytes += bytes;
     }
   }
@@ -185,11 +192,9 @@ Status MatchState(const State& state, const Catalog& catalog, const LoadOptions&
   };
   std::vector<std::string> required_missing;
   for (const State::Tensor& want : state.tensors()) {
-    const size_t before = match->missing.size();
-    keep_first(MatchTensor(want, index, match));
-    if (match->missing.size() > before && !want.optional) {
-      required_missing.push_back(want.desc.name);
-    }
+    keep_first(MatchTensor(want, index, options.convert, match));
+    if (want.optional || index.count({want.desc.group, want.desc.name}) > 0) continue;
+    AddOnce(&required_missing, want.desc.name);
   }
   if (!required_missing.empty() && !options.allow_missing) {
     keep_first(MissingStatus(required_missing, index, catalog));

@@ -12,6 +12,7 @@ namespace ckpt {
 namespace {
 
 constexpr uint32_t kEventMilestone = 2, kAtSnapshot = 1, kAtCommitted = 4;  // ckpt.h
+constexpr Millis kTidy(5000);
 
 struct LocalState {
   RankState description;             // goes to the coordinator
@@ -109,8 +110,23 @@ namespace {
 class SaveRun {
  public:
   SaveRun(std::shared_ptr<SessionImpl> session, const SaveOptions& options, uint64_t round,
-          OpResult* result)
-      : s_(std::move(session)), o_(options), round_(round), result_(result) {}
+          std::shared_ptr<std::atomic<bool>> cancelled, OpResult* result)
+      : s_(std::move(session)),
+        o_(options),
+        round_(round),
+        cancelled_(std::move(cancelled)),
+        result_(result) {}
+
+  // However the save ended, nothing of the library touches the caller's memory from here on.
+  ~SaveRun() {
+    if (data_ == nullptr) return;
+    data_->Abandon();
+    s_->group().StopServing(round_);
+    result_->bytes_written = data_->bytes_written();
+    result_->bytes_exchanged = data_->bytes_exchanged();
+    // The coordinator returns last: its folder is tidy then, unless the disk is stuck.
+    if (coordinator_ != nullptr) coordinator_->done().WaitFor(kTidy);
+  }
 
   Status Run(const State& state) {
     const TimePoint start = Clock::now();
@@ -122,19 +138,15 @@ class SaveRun {
     MakeData(std::move(local.sources));
     Group& group = s_->group();
     group.StartServing(round_, [data = data_](std::string_view request, std::string* reply) {
-      return data->Provide(request, reply);
+      return Contain([&] { return data->Provide(request, reply); });
     });
     group.Contribute(round_, kSavePlanPhase, Status(), EncodeRankState(local.description), false);
     if (group.rank() == 0) {
       auto coordinator = std::make_shared<SaveCoordinator>(s_, round_, o_, data_);
-      s_->StartThread("ckpt-commit", [coordinator] { coordinator->Run(); });
+      s_->StartStep("ckpt-commit", round_, kSaveVotePhase, [coordinator] { coordinator->Run(); });
+      coordinator_ = std::move(coordinator);
     }
-    const Status verdict = WriteAndVote(start);
-    data_->Abandon();
-    group.StopServing(round_);
-    result_->bytes_written = data_->bytes_written();
-    result_->bytes_exchanged = data_->bytes_exchanged();
-    return verdict;
+    return WriteAndVote(start);
   }
 
  private:
@@ -146,7 +158,7 @@ class SaveRun {
     options.config = s_->options().config;
     options.root = s_->root();
     options.sources = std::move(sources);
-    options.cancelled = s_->NewCancelFlag();
+    options.cancelled = cancelled_;
     options.on_progress = [s = s_](Event event) { s->Queue(std::move(event)); };
     data_ = std::make_shared<SaveData>(std::move(options));
   }
@@ -158,22 +170,27 @@ class SaveRun {
     Result<SaveOrder> order = DecodeOrder(bytes);
     if (order.ok()) {
       auto shared = std::make_shared<const SaveOrder>(*std::move(order));
-      s_->StartThread("ckpt-save", [s = s_, round = round_, data = data_, shared] {
-        DataPhase(*s, round, *data, *shared);
-      });
+      s_->StartStep(
+          "ckpt-save", round_, kSaveVotePhase,
+          [s = s_, round = round_, data = data_, shared] { DataPhase(*s, round, *data, *shared); });
     } else {
       s_->group().Contribute(round_, kSaveVotePhase, s_->Localize(order.status()), Bytes(), true);
     }
     const Status verdict = s_->group().Await(round_, kSaveVotePhase).status();
-    result_->io_ns = NanosSince(start) - result_->plan_ns;
+    // What is not planning or this rank's own writing is waiting for the others and the commit.
+    result_->io_ns = data_->run_ns();
+    const uint64_t since_plan = NanosSince(start) - result_->plan_ns;
+    result_->commit_ns = since_plan > result_->io_ns ? since_plan - result_->io_ns : 0;
     return verdict;
   }
 
   const std::shared_ptr<SessionImpl> s_;
   const SaveOptions& o_;
   const uint64_t round_;
+  const std::shared_ptr<std::atomic<bool>> cancelled_;
   OpResult* const result_;
   std::shared_ptr<SaveData> data_;
+  std::shared_ptr<SaveCoordinator> coordinator_;  // rank 0
 };
 
 }  // namespace
@@ -183,10 +200,14 @@ Status SessionImpl::Save(State& state, const SaveOptions& o, OpResult* result) {
   const TimePoint start = Clock::now();
   CallScope scope(group(), Cat("ckpt_save_collective(step=", o.step, ")"));
   result->step = o.step;
+  const auto cancelled = BeginCancellable();
   Result<uint64_t> round =
       group().Arrive(SaveCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(LocalCheck(state, o)));
   if (!round.ok()) return scope.Done(round.status());
-  const Status verdict = SaveRun(shared_from_this(), o, *round, result).Run(state);
+  const Status verdict = RunOnCaller(*round, kSaveVotePhase, [&] {
+    CancelIn(*round, kSaveVotePhase);
+    return SaveRun(shared_from_this(), o, *round, cancelled, result).Run(state);
+  });
   result->total_ns = NanosSince(start);
   if (verdict.ok()) {
     for (uint32_t milestone : {kAtSnapshot, kAtCommitted}) {

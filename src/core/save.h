@@ -79,20 +79,24 @@ class SaveData {
 
   uint64_t bytes_written() const { return bytes_written_; }
   uint64_t bytes_exchanged() const { return bytes_exchanged_; }
+  // How long Run took; 0 while it runs.
+  uint64_t run_ns() const { return run_ns_; }
 
  private:
   struct Chunk {  // work unit: at most io.block of one extent, ends on block boundaries
     uint32_t extent = 0;
     ByteRange range;
   };
+  Result<SaveVote> WriteAndHash(const SaveOrder& order);
   Status OpenFiles(const SaveOrder& order);
   void MakeChunks(const SaveOrder& order, SaveVote* vote);
-  void Work(const SaveOrder& order, SaveVote* vote);
+  Status Work(const SaveOrder& order, SaveVote* vote);
   Status WriteChunk(const SaveOrder& order, const Chunk& chunk, char* buffer, std::string* scratch,
                     SaveVote* vote);
   Status FillChunk(const SaveOrder& order, const Chunk& chunk, char* buffer, std::string* scratch);
   Status FillPart(const RankPlan& plan, const PlanPart& part, const Chunk& chunk, char* buffer,
                   std::string* scratch);
+  Status Ask(int32_t peer, const Bytes& request, std::string* reply);
   Status PullPart(const PlacedTensor& tensor, const PlanPart& part, ByteRange range,
                   const Chunk& chunk, char* buffer, std::string* scratch);
   Status HashShard(const SaveOrder& order, size_t index, SaveVote* vote);
@@ -108,7 +112,7 @@ class SaveData {
   MemoryGate gate_;
   std::atomic<size_t> next_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<uint64_t> bytes_written_{0}, bytes_exchanged_{0};
+  std::atomic<uint64_t> bytes_written_{0}, bytes_exchanged_{0}, run_ns_{0};
   Mutex mu_;
   Status first_error_ CKPT_GUARDED_BY(mu_);
 };
@@ -123,10 +127,13 @@ class SaveCoordinator {
         round_(round),
         o_(std::move(options)),
         own_data_(std::move(own_data)) {}
-  // Both phases; publishes what it finds, error or not.
+  // Both phases; publishes what it finds, error or not; then tidies up.
   void Run();
+  // Set once Run has returned and the transaction is gone.
+  Latch& done() { return done_; }
 
  private:
+  void Coordinate();
   Result<std::vector<Bytes>> PlanPhase(const std::vector<Bytes>& requests);
   Status AddBlobs(std::vector<RankState>* states);
   Status MergeBlob(const std::string& tensor_name, const std::string& group, const BlobDesc& blob,
@@ -158,6 +165,7 @@ class SaveCoordinator {
   std::map<std::string, std::vector<std::string>> groups_;
   std::vector<SaveOrder> orders_;
   std::unique_ptr<StepTransaction> txn_;
+  Latch done_;
 };
 
 // "key=value" lines for __metadata__.  INVALID_ARGUMENT naming the line.

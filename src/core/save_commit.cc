@@ -67,7 +67,8 @@ Status SaveCoordinator::CommitPhase(const std::vector<Bytes>& encoded) {
   CKPT_ASSIGN_OR_RETURN(CommitRecord record, MakeRecord(votes));
   std::vector<std::string> warnings;
   const Status status = txn_->Commit(
-      record, index_files_, [this] { return s_->group().BeginCommit(round_); }, &warnings);
+      record, index_files_, [this] { return s_->group().BeginCommit(round_); },
+      [this] { return s_->group().Closed(round_); }, &warnings);
   for (const std::string& warning : warnings) s_->Warn(o_.step, warning);
   return status;
 }

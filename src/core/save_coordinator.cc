@@ -57,19 +57,37 @@ std::string StoredName(const BlobDesc& blob, int32_t rank) {
 }  // namespace
 
 void SaveCoordinator::Run() {
+  const Status threw = Contain([this] {
+    Coordinate();
+    return Status();
+  });
+  if (!threw.ok()) {
+    s_->group().Contribute(round_, kSaveVotePhase, s_->Localize(threw), Bytes(), false);
+  }
+  txn_.reset();  // without a commit: removes the staging folder
+  done_.Set();
+}
+
+void SaveCoordinator::Coordinate() {
   Group& group = s_->group();
   Result<std::vector<Bytes>> requests = group.Collect(round_, kSavePlanPhase);
   if (!requests.ok()) return;  // the round is closed on all
   group.Progress(round_, 1, "planning");
   Result<std::vector<Bytes>> orders = PlanPhase(*requests);
-  group.Publish(round_, kSavePlanPhase, s_->Localize(orders.status()),
+  if (!orders.ok()) txn_.reset();  // nothing is left behind when the ranks return
+  group.Publish(round_, kSavePlanPhase, s_->LocalizeErrno(orders.status()),
                 orders.ok() ? std::move(*orders) : std::vector<Bytes>(), /*last=*/false);
-  if (!orders.ok()) return;
+  if (txn_ == nullptr) return;
   Result<std::vector<Bytes>> votes = group.Collect(round_, kSaveVotePhase);
-  if (!votes.ok()) return;  // destroying the transaction removes the staging folder
+  if (!votes.ok()) return;
   group.Progress(round_, 2, "commit");
-  const Status verdict = s_->Localize(CommitPhase(*votes));
+  const Status verdict = s_->LocalizeErrno(CommitPhase(*votes));
+  if (!verdict.ok()) txn_.reset();
   group.Publish(round_, kSaveVotePhase, verdict, {}, /*last=*/true);
+  if (!verdict.ok()) return;
+  std::vector<std::string> warnings;
+  txn_->Finish(&warnings);
+  for (const std::string& warning : warnings) s_->Warn(o_.step, warning);
 }
 
 Result<std::vector<Bytes>> SaveCoordinator::PlanPhase(const std::vector<Bytes>& requests) {
@@ -212,7 +230,10 @@ Status SaveCoordinator::Prepare() {
   options.on_existing = o_.on_existing;
   options.lineage = s_->Lineage();
   CKPT_ASSIGN_OR_RETURN(txn_, StepTransaction::Begin(std::move(owner), options));
-  for (const FileLayout& file : files_) CKPT_RETURN_IF_ERROR(txn_->AddFile(file.name, file.bytes));
+  for (const FileLayout& file : files_) {
+    s_->group().Progress(round_, 1, Cat("creating ", file.name));
+    CKPT_RETURN_IF_ERROR(txn_->AddFile(file.name, file.bytes));
+  }
   return Status();
 }
 

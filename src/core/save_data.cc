@@ -14,6 +14,7 @@ namespace ckpt {
 namespace {
 
 constexpr uint32_t kEventProgress = 1;  // ckpt.h
+constexpr Millis kDeathIsHeardWithin(500);
 constexpr Millis kVisibleWithin(5000);  // a folder made by another host may take a moment to appear
 
 // The tensor's bytes [range) of a shard, packed run after run.
@@ -134,6 +135,19 @@ void SaveData::MakeChunks(const SaveOrder& order, SaveVote* vote) {
   }
 }
 
+// A peer that cannot be reached may be dead: then the monitor says so, better than a socket's
+// errno.
+Status SaveData::Ask(int32_t peer, const Bytes& request, std::string* reply) {
+  o_.group->Progress(o_.round, bytes_exchanged_, Cat("waiting for bytes of rank ", peer));
+  const Status status = o_.group->Ask(o_.round, peer, request, reply->data(), reply->size());
+  if (status.code() != Code::kComm) return status;
+  const TimePoint deadline = Clock::now() + kDeathIsHeardWithin;
+  while (!o_.group->Closed(o_.round) && Clock::now() < deadline) {
+    std::this_thread::sleep_for(Millis(10));
+  }
+  return status;
+}
+
 Status SaveData::PullPart(const PlacedTensor& tensor, const PlanPart& part, ByteRange range,
                           const Chunk& chunk, char* buffer, std::string* scratch) {
   // No more than chunk_bytes of the tensor per message, so that no message is longer than that.
@@ -145,8 +159,7 @@ Status SaveData::PullPart(const PlacedTensor& tensor, const PlanPart& part, Byte
     if (n == 0) continue;
     scratch->resize(n);
     const Bytes request = EncodePull({part.source_shard, in_tensor});
-    CKPT_RETURN_IF_ERROR(
-        o_.group->Ask(o_.round, part.source_rank, request, scratch->data(), scratch->size()));
+    CKPT_RETURN_IF_ERROR(Ask(part.source_rank, request, scratch));
     UnpackRuns(tensor.desc, part.geometry, in_tensor, scratch->data(), in_tensor.begin,
                buffer + (file_range.begin - chunk.range.begin));
     bytes_exchanged_ += n;
@@ -233,6 +246,7 @@ Status SaveData::HashShard(const SaveOrder& order, size_t index, SaveVote* vote)
   const uint64_t bytes = static_cast<uint64_t>(Elements(source.geometry)) * source.desc.elem_bytes;
   for (uint64_t at = 0; at < bytes; at += kHashChunk) {
     CKPT_RETURN_IF_ERROR(StopReason());
+    o_.group->Progress(o_.round, at, Cat("checksum of shard ", shard));
     if (!gate_.Enter()) return Status(Code::kCancelled, "the caller has left the save");
     vote->shard_hashes[index].push_back(
         Crc32c(0, source.data + at, std::min(kHashChunk, bytes - at)));
@@ -241,32 +255,36 @@ Status SaveData::HashShard(const SaveOrder& order, size_t index, SaveVote* vote)
   return Status();
 }
 
-void SaveData::Work(const SaveOrder& order, SaveVote* vote) {
-  Result<AlignedBuffer> buffer = AlignedBuffer::Make(RoundUp(o_.config.io_block, kCrcBlock));
-  if (!buffer.ok()) return Fail(buffer.status());
+Status SaveData::Work(const SaveOrder& order, SaveVote* vote) {
+  CKPT_ASSIGN_OR_RETURN(AlignedBuffer buffer,
+                        AlignedBuffer::Make(RoundUp(o_.config.io_block, kCrcBlock)));
   std::string scratch;
   const size_t jobs = chunks_.size() + order.hash_shards.size();
   for (size_t i = next_++; i < jobs && !failed_; i = next_++) {
-    Status status = StopReason();
-    if (status.ok()) {
-      status = i < chunks_.size() ? WriteChunk(order, chunks_[i], buffer->data(), &scratch, vote)
-                                  : HashShard(order, i - chunks_.size(), vote);
-    }
-    if (!status.ok()) return Fail(status);
+    CKPT_RETURN_IF_ERROR(StopReason());
+    CKPT_RETURN_IF_ERROR(i < chunks_.size()
+                             ? WriteChunk(order, chunks_[i], buffer.data(), &scratch, vote)
+                             : HashShard(order, i - chunks_.size(), vote));
   }
+  return Status();
 }
 
 Result<SaveVote> SaveData::Run(const SaveOrder& order) {
+  const TimePoint start = Clock::now();
+  Result<SaveVote> vote = WriteAndHash(order);
+  run_ns_ = NanosSince(start);
+  return vote;
+}
+
+Result<SaveVote> SaveData::WriteAndHash(const SaveOrder& order) {
   SaveVote vote;
   CKPT_RETURN_IF_ERROR(OpenFiles(order));
   MakeChunks(order, &vote);
   vote.shard_hashes.resize(order.hash_shards.size());
-  std::vector<std::thread> workers;
-  for (uint32_t i = 1; i < o_.config.io_threads; ++i) {
-    workers.push_back(StartThread("ckpt-io", [&] { Work(order, &vote); }));
-  }
-  Work(order, &vote);
-  for (std::thread& worker : workers) worker.join();
+  RunWorkers(o_.config.io_threads, [&] {
+    const Status status = Contain([&] { return Work(order, &vote); });
+    if (!status.ok()) Fail(status);
+  });
   {
     MutexLock lock(mu_);
     CKPT_RETURN_IF_ERROR(first_error_);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <new>
 
 #include "util/text.h"
 
@@ -16,6 +17,7 @@ namespace ckpt {
 namespace {
 
 constexpr size_t kMaxQueuedEvents = 4096;
+constexpr Millis kSettle(2000);  // for threads that end by themselves unless their disk is stuck
 constexpr uint32_t kEventProgress = 1, kEventWarning = 3, kEventRankLate = 4;  // ckpt.h
 
 std::string HostName() {
@@ -34,7 +36,6 @@ std::string RandomHex(size_t bytes) {
 }  // namespace
 
 // --- EventQueue, Crew
-// -------------------------------------------------------------------------------
 
 void EventQueue::Push(Event event) {
   MutexLock lock(mu_);
@@ -68,12 +69,68 @@ void Crew::Start(const std::string& name, std::function<void()> body) {
     MutexLock lock(shared->mu);
     ++shared->running;
   }
-  ckpt::StartThread(name, [shared, body = std::move(body)]() mutable {
-    body();
-    body = nullptr;  // what the body owns goes before the crew is told
+  const auto done = [shared] {
     MutexLock lock(shared->mu);
     if (--shared->running == 0) shared->cv.NotifyAll();
-  }).detach();
+  };
+  try {
+    StartThread(name, [done, body = std::move(body)]() mutable {
+      body();
+      body = nullptr;  // what the body owns goes before the crew is told
+      done();
+    }).detach();
+  } catch (...) {
+    done();
+    throw;
+  }
+}
+
+void RunWorkers(uint32_t threads, const std::function<void()>& work) {
+  std::vector<std::thread> others;
+  try {
+    others.reserve(threads);
+    while (others.size() + 1 < threads) others.push_back(StartThread("ckpt-io", work));
+  } catch (const std::exception&) {
+    // Fewer threads are slower, not wrong.
+  }
+  work();
+  for (std::thread& other : others) other.join();
+}
+
+Status Contain(const std::function<Status()>& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kNoMemory, "out of memory");
+  } catch (const std::exception& e) {
+    return Status(Code::kInternal, e.what());
+  }
+}
+
+void SessionImpl::StartStep(const std::string& name, uint64_t round, uint32_t phase,
+                            std::function<void()> body) {
+  crew_.Start(name, [self = shared_from_this(), round, phase, body = std::move(body)] {
+    const Status threw = Contain([&body] {
+      body();
+      return Status();
+    });
+    if (!threw.ok()) {
+      self->group_->Contribute(round, phase, self->Localize(threw), Bytes(), false);
+    }
+  });
+}
+
+Status SessionImpl::RunOnCaller(uint64_t round, uint32_t phase,
+                                const std::function<Status()>& body) {
+  bool threw = true;
+  const Status status = Contain([&] {
+    const Status returned = body();
+    threw = false;
+    return returned;
+  });
+  if (!threw) return status;
+  group_->Contribute(round, phase, Localize(status), Bytes(), false);
+  return group_->Await(round, phase).status();  // what the peers get, this rank gets
 }
 
 std::string AbsolutePath(const std::string& path) {
@@ -83,7 +140,6 @@ std::string AbsolutePath(const std::string& path) {
 }
 
 // --- Session
-// ----------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Session>> Session::Create(SessionOptions options) {
   if (options.log == nullptr) options.log = std::make_shared<Log>(nullptr, LogLevel::kError);
@@ -100,13 +156,23 @@ SessionImpl::SessionImpl(SessionOptions options)
       host_(HostName()),
       events_(std::make_shared<EventQueue>()) {}
 
+void SessionImpl::Settle() {
+  try {
+    crew_.Start("ckpt-release", [self = shared_from_this()] {
+      MutexLock lock(self->owner_mu_);
+      self->owner_.reset();
+    });
+  } catch (const std::exception&) {
+    // No thread: the record goes with the session, or is taken over as a dead owner's.
+  }
+  crew_.Settle(kSettle);
+}
+
 void SessionImpl::Close() {
   if (::getpid() != pid_) return;  // a forked child only drops memory
-  finalized_ = true;
+  const bool was_finalized = finalized_.exchange(true);
   group_->Leave();
-  crew_.Settle(Millis(2000));
-  MutexLock lock(mu_);
-  owner_.reset();
+  if (!was_finalized) Settle();
 }
 
 Status SessionImpl::Open() {
@@ -139,16 +205,39 @@ Status SessionImpl::Open() {
 void SessionImpl::Pump() {
   options_.log->Drain();
   for (const Event& event : events_->Take()) {
-    if (!options_.on_event || options_.on_event(event) == 0) continue;
-    MutexLock lock(mu_);
-    if (cancel_ != nullptr) *cancel_ = true;
+    if (options_.on_event && options_.on_event(event) != 0) Cancel();
   }
 }
 
-std::shared_ptr<std::atomic<bool>> SessionImpl::NewCancelFlag() {
+void SessionImpl::Cancel() {
+  Cancellable call;
+  {
+    MutexLock lock(mu_);
+    call = cancellable_;
+  }
+  if (call.flag != nullptr) *call.flag = true;
+  if (call.round == 0) return;
+  const Status cancelled(Code::kCancelled, "the host's event callback asked to cancel");
+  group_->Contribute(call.round, call.phase, Localize(cancelled), Bytes(), false);
+}
+
+std::shared_ptr<std::atomic<bool>> SessionImpl::BeginCancellable() {
+  Pump();
+  auto flag = std::make_shared<std::atomic<bool>>(false);
   MutexLock lock(mu_);
-  cancel_ = std::make_shared<std::atomic<bool>>(false);
-  return cancel_;
+  cancellable_ = {flag, 0, 0};
+  return flag;
+}
+
+void SessionImpl::CancelIn(uint64_t round, uint32_t phase) {
+  bool already = false;
+  {
+    MutexLock lock(mu_);
+    cancellable_.round = round;
+    cancellable_.phase = phase;
+    already = *cancellable_.flag;
+  }
+  if (already) Cancel();
 }
 
 void SessionImpl::Queue(Event event) {
@@ -209,10 +298,9 @@ Status SessionImpl::Finalize(uint64_t timeout_ms) {
   if (round.status().code() == Code::kState)
     return round.status();  // another collective is running
   finalized_ = true;
+  Settle();  // what a save left to do after its verdict
   Pump();
   group_->Leave();
-  MutexLock lock(mu_);
-  owner_.reset();
   return round.status();
 }
 
@@ -240,7 +328,7 @@ Result<int64_t> SessionImpl::Latest() {
 }
 
 Result<std::shared_ptr<RootOwner>> SessionImpl::Owner() {
-  MutexLock lock(mu_);
+  MutexLock lock(owner_mu_);
   if (owner_ != nullptr) return owner_;
   std::vector<std::string> warnings;
   OwnerIdentity who;

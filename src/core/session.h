@@ -75,6 +75,30 @@ class Crew {
 };
 
 // Lives until the last of its threads has ended; Close is what ckpt_ctx_free means.
+// Something that will have happened.  Thread-safe.
+class Latch {
+ public:
+  void Set() CKPT_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    set_ = true;
+    cv_.NotifyAll();
+  }
+  // False when it has not happened within `limit`.
+  bool WaitFor(Millis limit) CKPT_EXCLUDES(mu_) {
+    const TimePoint deadline = Clock::now() + limit;
+    MutexLock lock(mu_);
+    while (!set_) {
+      if (!cv_.WaitUntil(mu_, deadline)) return set_;
+    }
+    return true;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar cv_;
+  bool set_ CKPT_GUARDED_BY(mu_) = false;
+};
+
 class SessionImpl final : public Session, public std::enable_shared_from_this<SessionImpl> {
  public:
   explicit SessionImpl(SessionOptions options);
@@ -101,23 +125,38 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   }
   // Adds "(rank r on host h)" and cause.rank to an error that this rank found.
   Status Localize(const Status& status) const;
-  // A thread of this session's crew (above).
-  void StartThread(const std::string& name, std::function<void()> body) {
-    crew_.Start(name, std::move(body));
+  // The same for the coordinator's findings: only what its own system calls refused is its own; a
+  // gap between shards or a damaged file is no rank's.
+  Status LocalizeErrno(const Status& status) const {
+    return status.cause().sys_errno != 0 ? Localize(status) : status;
   }
+  // Runs a step of a recipe on a thread of this session's crew.  What it throws (memory) becomes
+  // this rank's error in the round.  Throws std::system_error when the system refuses a thread.
+  void StartStep(const std::string& name, uint64_t round, uint32_t phase,
+                 std::function<void()> body);
+  // The same for what the caller's thread does itself; then it waits for the round's verdict.
+  Status RunOnCaller(uint64_t round, uint32_t phase, const std::function<Status()>& body);
   // Queues for the host's callback and wakes the caller.  Any thread.
   void Queue(Event event);
   void Warn(int64_t step, const std::string& text);
-  // A fresh flag that the host's callback sets when it asks to cancel the call that now begins.
-  std::shared_ptr<std::atomic<bool>> NewCancelFlag() CKPT_EXCLUDES(mu_);
+  // Delivers queued events and log lines.  On the caller's thread only.
+  void Pump() CKPT_EXCLUDES(mu_);
+  // The host's callback may cancel the call that now begins; the flag tells workers to stop.  What
+  // is queued from earlier calls is delivered first, so that it cancels nothing.
+  std::shared_ptr<std::atomic<bool>> BeginCancellable() CKPT_EXCLUDES(mu_);
+  // From now on a cancel is sent at once as this rank's error in the round.
+  void CancelIn(uint64_t round, uint32_t phase) CKPT_EXCLUDES(mu_);
 
   // --- coordinator's memory between saves; used by the thread that runs the recipe there.
-  Result<std::shared_ptr<RootOwner>> Owner();
+  // Takes the root at the first call.
+  Result<std::shared_ptr<RootOwner>> Owner() CKPT_EXCLUDES(owner_mu_);
   std::string Lineage() CKPT_EXCLUDES(mu_);
   void SetLineage(const std::string& lineage) CKPT_EXCLUDES(mu_);
 
  private:
-  void Pump();
+  void Cancel() CKPT_EXCLUDES(mu_);
+  // Gives the root back on a library thread, and waits for all of those, bounded.
+  void Settle();
 
   SessionOptions options_;
   const int pid_;
@@ -126,9 +165,16 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   std::shared_ptr<Group> group_;
   std::atomic<bool> finalized_{false};
   Mutex mu_;
-  std::shared_ptr<std::atomic<bool>> cancel_ CKPT_GUARDED_BY(mu_);
+  struct Cancellable {
+    std::shared_ptr<std::atomic<bool>> flag;
+    uint64_t round = 0;
+    uint32_t phase = 0;
+  };
+  Cancellable cancellable_ CKPT_GUARDED_BY(mu_);
   std::string lineage_ CKPT_GUARDED_BY(mu_);
-  std::shared_ptr<RootOwner> owner_ CKPT_GUARDED_BY(mu_);
+  Mutex
+      owner_mu_;  // held over file I/O, so never wanted by the caller's thread inside a collective
+  std::shared_ptr<RootOwner> owner_ CKPT_GUARDED_BY(owner_mu_);
   Crew crew_;
 };
 
@@ -146,6 +192,13 @@ class CallScope {
   Group& group_;
   Code code_ = Code::kInternal;
 };
+
+// Runs `work` on this thread and on up to `threads` - 1 more, and returns when all are done.  Fewer
+// when the system refuses some.  `work` must not throw.
+void RunWorkers(uint32_t threads, const std::function<void()>& work);
+
+// `body`, with what it throws as a status: NO_MEMORY, or INTERNAL with the words.
+Status Contain(const std::function<Status()>& body);
 
 // `path` as it is meant now, whatever the working directory becomes later.
 std::string AbsolutePath(const std::string& path);

@@ -78,11 +78,11 @@ struct SavePlan {
 // Ownership: bytes held by one rank are written by it, bytes held by R ranks are cut by byte range
 // so that bytes per rank are even (water filling), runs and tensors shorter than min_run are
 // assembled in extents at one owner, cuts lie on multiples of io_align (of the file), a rank that
-// may not write owns nothing.  Extents cover every byte of every file exactly once.
-// INVALID_ARGUMENT if no rank may write. A replicated part is taken from the owner itself where it
-// holds it, else from the holder spread by position. REQUIRES: every tensor of `files` is in
-// `state` (by group and name) or in a blob group that the caller has put into `state` as U8
-// tensors.
+// may not write owns nothing but, if it is the coordinator, the blocks of headers.  Extents cover
+// every byte of every file exactly once. INVALID_ARGUMENT if no rank may write. A replicated part
+// is taken from the owner itself where it holds it, else from the holder spread by position.
+// REQUIRES: every tensor of `files` is in `state` (by group and name) or in a blob group that the
+// caller has put into `state` as U8 tensors.
 Result<SavePlan> PlanSave(const GlobalState& state, const std::vector<FileLayout>& files,
                           const SavePlanOptions& options);
 Bytes EncodeRankPlan(const RankPlan& p);

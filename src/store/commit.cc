@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the ckpt authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of writes, fsyncs and renames of a commit: docs/format.md, "The commit, step by step",
-// numbers 5 to 8.  Each sync says which crash it is for.
+// The order of writes, fsyncs and renames of a commit: docs/format.md, "The commit",
+// and the tidying after it.  Each sync says which crash it is for.
 // Test: tests/unit/store/commit_test.cc, tests/unit/store/commit_fault_test.cc
 #include "store/commit.h"
 
@@ -27,7 +27,13 @@ Status OutcomeUnknown(const CommitPlan& plan, const Status& first, const Status&
                 std::move(cause));
 }
 
-// 5.
+bool Abandoned(const CommitPlan& plan) { return (*plan.abandoned)(); }
+
+Status ToldUnknown() {
+  return Status(Code::kOutcomeUnknown, "all ranks were told meanwhile that it is unknown");
+}
+
+// 1.
 Status WriteRecord(const CommitPlan& plan) {
   // WriteFile syncs each file.  For a power loss after the rename: the name of the step must never
   // lead to an index or a record that holds zeros.
@@ -56,16 +62,15 @@ Result<bool> IsPublished(const CommitPlan& plan) {
 
 // A folder without a record goes to trash first where names cannot be exchanged: no step is lost if
 // we crash in between.
-Status MoveLeftoverAway(const CommitPlan& plan) {
+Status MoveLeftoverAway(const CommitPlan& plan, std::string* replaced) {
   const Dir& root = plan.owner->root();
   const std::string trash = TrashFolder(NewId());
   CKPT_RETURN_IF_ERROR(root.Rename(plan.step_folder, trash));
-  const Status renamed = root.RenameNoReplace(plan.staging_folder, plan.step_folder);
-  if (renamed.ok()) (void)root.RemoveTree(trash).ok();  // else the next owner does it
-  return renamed;
+  *replaced = trash;
+  return root.RenameNoReplace(plan.staging_folder, plan.step_folder);
 }
 
-Status TryRename(const CommitPlan& plan, Existing existing, Rename* how) {
+Status TryRename(const CommitPlan& plan, Existing existing, Rename* how, std::string* replaced) {
   const Dir& root = plan.owner->root();
   *how = Rename::kPlain;
   if (existing == Existing::kNone) {
@@ -73,18 +78,19 @@ Status TryRename(const CommitPlan& plan, Existing existing, Rename* how) {
   }
   const Status exchanged = root.RenameExchange(plan.staging_folder, plan.step_folder);
   if (exchanged.code() == Code::kUnsupported && existing == Existing::kLeftover) {
-    return MoveLeftoverAway(plan);
+    return MoveLeftoverAway(plan, replaced);
   }
   *how = Rename::kExchange;
+  *replaced = plan.staging_folder;
   if (exchanged.code() != Code::kUnsupported) return exchanged;
   return exchanged.WithMessage(Cat(exchanged.message(), ": ", plan.step_folder,
                                    " exists, and replacing it without an exchange of names is not "
                                    "built yet"));
 }
 
-// 6.
-Status Publish(const CommitPlan& plan, Existing existing, Rename* how) {
-  const Status renamed = TryRename(plan, existing, how);
+// 3.
+Status Publish(const CommitPlan& plan, Existing existing, Rename* how, std::string* replaced) {
+  const Status renamed = TryRename(plan, existing, how, replaced);
   if (renamed.ok() || renamed.code() == Code::kUnsupported) return renamed;
   auto published = IsPublished(plan);
   if (!published.ok()) return OutcomeUnknown(plan, renamed, published.status());
@@ -101,62 +107,71 @@ Status Undo(const CommitPlan& plan, Rename how) {
   return root.Sync();
 }
 
-// 7.
+// 4.
 Status Confirm(const CommitPlan& plan, Rename how) {
   // For a power loss after we said "committed": the new name must be there, and with an exchange
   // the old step must not be the one under it.
   const Status synced = plan.owner->root().Sync();
   if (synced.ok()) return synced;
+  if (Abandoned(plan)) return OutcomeUnknown(plan, synced, ToldUnknown());
   const Status undone = Undo(plan, how);
   if (!undone.ok()) return OutcomeUnknown(plan, synced, undone);
   return Status(Code::kIo, Cat("commit of ", plan.step_folder, ", undone: ", synced.message()),
                 synced.cause());
 }
 
-// 8, and the old step.  Nothing here is synced: trash and LATEST may be as before after a power
-// loss, and nobody is misled.  The exchange was synced, so the old files can go.
-void TidyUp(const CommitPlan& plan, Rename how, std::string* trash,
-            std::vector<std::string>* warnings) {
-  const Dir& root = plan.owner->root();
-  const auto warn = [&](const Status& status) {
-    if (!status.ok()) warnings->push_back(Cat("after the commit: ", status.message()));
-    return status.ok();
-  };
-  const std::string name = TrashFolder(NewId());
-  if (how == Rename::kExchange && warn(root.RenameNoReplace(plan.staging_folder, name))) {
-    *trash = name;
-  }
-  warn(root.ReplaceFile(kLatestFile, plan.step_folder + "\n"));
-  warn(plan.owner->NoteCommitted(plan.sequence));
-}
-
-// 6 and 7, one commit of this process at a time.
-Status CommitLocked(const CommitPlan& plan, std::string* trash,
-                    std::vector<std::string>* warnings) {
+// 2 to 4, one commit of this process at a time.
+Result<Committed> CommitLocked(const CommitPlan& plan) {
   // Again, and not only in Begin: another context may have committed this step since.
   CKPT_ASSIGN_OR_RETURN(const Existing existing, DecideExisting(plan.owner->root(), plan.options));
   CKPT_RETURN_IF_ERROR(plan.owner->Check());
-  CKPT_RETURN_IF_ERROR((*plan.enter_commit)());
+  Committed committed{plan.step_folder, plan.sequence, {}};
   Rename how = Rename::kPlain;
-  CKPT_RETURN_IF_ERROR(Publish(plan, existing, &how));
-  CKPT_RETURN_IF_ERROR(Confirm(plan, how));
-  TidyUp(plan, how, trash, warnings);
-  return Status();
+  Status status = (*plan.enter_commit)();
+  if (status.ok()) status = Publish(plan, existing, &how, &committed.replaced);
+  if (status.ok()) status = Confirm(plan, how);
+  if (status.ok()) {
+    plan.owner->NoteCommitted(plan.sequence);
+    return committed;
+  }
+  // Not published; but where all were told "unknown", the new files stay too.
+  const bool known = status.code() != Code::kOutcomeUnknown;
+  if (known && Abandoned(plan)) return OutcomeUnknown(plan, status, ToldUnknown());
+  return status;
 }
 
 }  // namespace
 
-Status CommitStep(const CommitPlan& plan, std::vector<std::string>* warnings) {
+Result<Committed> CommitStep(const CommitPlan& plan) {
   CKPT_RETURN_IF_ERROR(WriteRecord(plan));
-  std::string trash;
+  MutexLock lock(plan.owner->commit_mu());
+  return CommitLocked(plan);
+}
+
+// 5.  Nothing here is synced: trash and LATEST may be as before after a power loss, and nobody is
+// misled.  The exchange was synced, so the old files can go.
+void FinishStep(Owner& owner, const Committed& committed, std::vector<std::string>* warnings) {
+  const Dir& root = owner.root();
+  const auto warn = [&](const Status& status) {
+    if (!status.ok()) warnings->push_back(Cat("after the commit: ", status.message()));
+    return status.ok();
+  };
+  if (!warn(owner.Check())) return;  // the root is somebody else's now, and so is the tidying
   {
-    MutexLock lock(plan.owner->commit_mu());
-    CKPT_RETURN_IF_ERROR(CommitLocked(plan, &trash, warnings));
+    MutexLock lock(owner.commit_mu());
+    // A newer commit, of another context, says so itself.
+    if (owner.IsNewest(committed.sequence)) {
+      warn(root.ReplaceFile(kLatestFile, committed.step_folder + "\n"));
+    }
+    warn(owner.WriteSequence());
   }
-  if (trash.empty()) return Status();
-  const Status removed = plan.owner->root().RemoveTree(trash);
-  if (!removed.ok()) warnings->push_back(Cat("after the commit: ", removed.message()));
-  return Status();
+  std::string old = committed.replaced;
+  if (old.starts_with(kStagingPrefix)) {
+    const std::string trash = TrashFolder(NewId());
+    if (!warn(root.RenameNoReplace(old, trash))) return;
+    old = trash;
+  }
+  if (!old.empty()) warn(root.RemoveTree(old));
 }
 
 }  // namespace ckpt

@@ -25,12 +25,20 @@ struct CommitPlan {
   std::string record_text;
   const std::vector<std::pair<std::string, std::string>>* index_files = nullptr;
   const std::function<Status()>* enter_commit = nullptr;
+  const std::function<bool()>* abandoned = nullptr;
 };
 
-// OK: committed and durable; after it only `warnings`.  OUTCOME_UNKNOWN: neither confirmed nor
-// undone, both folders must stay.  Any other error: not published, the staging folder has the new
-// files.
-Status CommitStep(const CommitPlan& plan, std::vector<std::string>* warnings);
+// What a commit leaves to FinishStep.
+struct Committed {
+  std::string step_folder;
+  uint64_t sequence = 0;
+  std::string replaced;  // where the step's old folder is now: a staging or trash name; "": none
+};
+
+// OK: committed and durable.  OUTCOME_UNKNOWN: neither confirmed nor undone, both folders must
+// stay.  Any other error: not published, the staging folder has the new files.
+Result<Committed> CommitStep(const CommitPlan& plan);
+void FinishStep(Owner& owner, const Committed& committed, std::vector<std::string>* warnings);
 
 }  // namespace ckpt
 

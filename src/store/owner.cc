@@ -16,6 +16,14 @@
 namespace ckpt {
 namespace {
 
+// NOT_FOUND would read as "there is no checkpoint": a saver's root is made, and this one cannot be.
+Result<Dir> MakeRoot(const std::string& root) {
+  auto dir = Dir::Make(root);
+  if (dir.status().code() != Code::kNotFound) return dir;
+  return Status(Code::kIo, Cat("root ", root, " cannot be made: ", dir.status().message()),
+                dir.status().cause());
+}
+
 // Links are not followed: .ckpt must be a folder of this root.
 Result<Dir> MakeOwnerDir(const Dir& root) {
   const Status made = root.MakeDir(kOwnerDir);
@@ -31,7 +39,8 @@ Owner::Owner(Dir root, Dir ckpt_dir, std::shared_ptr<RootSlot> slot, OwnerRecord
       ckpt_dir_(std::move(ckpt_dir)),
       slot_(std::move(slot)),
       record_(std::move(record)),
-      text_(EncodeOwner(record_)) {}
+      text_(EncodeOwner(record_)),
+      committed_(record_.sequence) {}
 
 Owner::~Owner() {
   // In a forked child the record is the parent's, and the mutex may have been held when it forked.
@@ -66,7 +75,7 @@ Status Owner::Check() const {
 
 Result<uint64_t> Owner::ReserveSequence(uint64_t seen) {
   MutexLock lock(slot_->mu);
-  const uint64_t highest = std::max({seen, record_.sequence, reserved_});
+  const uint64_t highest = std::max({seen, committed_, reserved_});
   if (highest == UINT64_MAX) {
     return Status(Code::kLimit, Cat("root ", root_.path(), ": no sequence number is left"));
   }
@@ -79,12 +88,22 @@ void Owner::ReturnSequence(uint64_t sequence) {
   if (reserved_ == sequence) reserved_ = sequence - 1;
 }
 
-Status Owner::NoteCommitted(uint64_t sequence) {
+void Owner::NoteCommitted(uint64_t sequence) {
   MutexLock lock(slot_->mu);
-  if (sequence <= record_.sequence) return Status();
+  committed_ = std::max(committed_, sequence);
+}
+
+bool Owner::IsNewest(uint64_t sequence) const {
+  MutexLock lock(slot_->mu);
+  return sequence >= committed_;
+}
+
+Status Owner::WriteSequence() {
+  MutexLock lock(slot_->mu);
+  if (committed_ <= record_.sequence) return Status();
   CKPT_RETURN_IF_ERROR(CheckLocked());
   OwnerRecord next = record_;
-  next.sequence = sequence;
+  next.sequence = committed_;
   const std::string text = EncodeOwner(next);
   CKPT_RETURN_IF_ERROR(ckpt_dir_.ReplaceFile(kOwnerFile, text));
   record_ = std::move(next);
@@ -98,10 +117,15 @@ void Owner::Keep(const std::string& folder) {
   slot_->kept.insert(folder);
 }
 
+void Owner::Unkeep(const std::string& folder) {
+  MutexLock lock(slot_->mu);
+  slot_->kept.erase(folder);
+}
+
 Result<std::shared_ptr<RootOwner>> RootOwner::Take(const std::string& root,
                                                    const OwnerIdentity& who,
                                                    std::vector<std::string>* warnings) {
-  CKPT_ASSIGN_OR_RETURN(Dir dir, Dir::Make(root));
+  CKPT_ASSIGN_OR_RETURN(Dir dir, MakeRoot(root));
   CKPT_ASSIGN_OR_RETURN(const auto slot, SlotOf(dir));
   MutexLock lock(slot->mu);
   if (auto shared = slot->owner.lock()) return std::shared_ptr<RootOwner>(std::move(shared));

@@ -36,14 +36,19 @@ class Owner : public RootOwner {
   Result<uint64_t> ReserveSequence(uint64_t seen);
   // Its save failed: the number may be given out again, if no later one was.
   void ReturnSequence(uint64_t sequence);
-  // Writes the new highest sequence to the record.  An error is a warning: the step is committed.
-  Status NoteCommitted(uint64_t sequence);
+  // In memory: no later save gets a sequence below.
+  void NoteCommitted(uint64_t sequence);
+  bool IsNewest(uint64_t sequence) const;  // no higher one was committed
+  // Writes the highest committed sequence to the record, if it is not there.
+  Status WriteSequence();
 
-  // From now on neither this owner nor a later one of this process removes that folder.
+  // From now on neither this owner nor a later one of this process removes that folder, until
+  // Unkeep.
   void Keep(const std::string& folder);
+  void Unkeep(const std::string& folder);
 
-  // Held from the last look at an existing step to the end of the commit: contexts that share the
-  // root commit one after the other.
+  // Held from the last look at an existing step to the end of the commit, and while LATEST is
+  // written: contexts that share the root do so one after the other.
   Mutex& commit_mu() CKPT_TSA(lock_returned(commit_mu_)) { return commit_mu_; }
 
  private:
@@ -55,6 +60,7 @@ class Owner : public RootOwner {
   OwnerRecord record_ CKPT_GUARDED_BY(slot_->mu);
   std::string text_ CKPT_GUARDED_BY(slot_->mu);  // as on disk
   uint64_t reserved_ CKPT_GUARDED_BY(slot_->mu) = 0;
+  uint64_t committed_ CKPT_GUARDED_BY(slot_->mu);  // highest; record_ follows it
   Mutex commit_mu_;
 };
 

@@ -148,7 +148,7 @@ class RootOwner {
 enum class OnExisting : uint32_t { kAuto = 0, kRefuse = 1, kReplace = 2, kKeep = 3 };
 
 // One save's transaction.  One thread at a time.  Destroyed without Commit: the staging folder is
-// removed.
+// removed.  Destroyed by an exception out of Commit after `enter_commit`: nothing is removed.
 class StepTransaction {
  public:
   struct Options {
@@ -169,13 +169,20 @@ class StepTransaction {
   virtual Result<std::vector<std::pair<uint64_t, std::string>>> Known() = 0;
 
   // Writes index files and the record, syncs, then calls `enter_commit` right before the rename
-  // (its error aborts the commit: nothing is published), renames, syncs the root.  OK: committed.
-  // OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other error: not published,
-  // staging removed.  `warnings`: LATEST, trash.
+  // (its error aborts the commit: nothing is published), renames, syncs the root.  OK: committed,
+  // and a later save knows it.  OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other
+  // error: not published, staging removed.  `abandoned` is asked after `enter_commit`, before each
+  // undo and before that removal; true: all ranks were told OUTCOME_UNKNOWN meanwhile, so nothing
+  // is undone or removed, and Commit says the same.
   virtual Status Commit(const CommitRecord& record,
                         const std::vector<std::pair<std::string, std::string>>& index_files,
                         const std::function<Status()>& enter_commit,
+                        const std::function<bool()>& abandoned,
                         std::vector<std::string>* warnings) = 0;
+  // After an OK Commit, once the ranks know: removes the replaced step, writes LATEST and the
+  // owner's record.  Without it the step is as valid, and the next owner removes the old one.
+  // What fails is a warning.
+  virtual void Finish(std::vector<std::string>* warnings) = 0;
 };
 
 }  // namespace ckpt

@@ -49,14 +49,22 @@ class Transaction : public StepTransaction {
   Result<uint64_t> NextSequence() override;
   Result<std::vector<std::pair<uint64_t, std::string>>> Known() override;
   Status Commit(const CommitRecord& record, const IndexFiles& index_files,
-                const std::function<Status()>& enter_commit,
+                const std::function<Status()>& enter_commit, const std::function<bool()>& abandoned,
                 std::vector<std::string>* warnings) override;
+  void Finish(std::vector<std::string>* warnings) override;
 
  private:
+  enum class State {
+    kOpen,
+    kEntered,  // between enter_commit and an outcome that is known: for ever, if none is
+    kCommitted,
+    kEnded
+  };
   Result<const std::vector<StepEntry>*> Steps();
   Status CheckRecord(const CommitRecord& record, const std::string& text,
                      const IndexFiles& index_files) const;
   Status CheckStaged(const std::string& name, uint64_t bytes) const;
+  void Enter();
   void Abandon();
 
   const std::shared_ptr<Owner> owner_;  // shared with the job's other contexts
@@ -65,19 +73,26 @@ class Transaction : public StepTransaction {
   const Options options_;
   std::optional<std::vector<StepEntry>> steps_;
   uint64_t sequence_ = 0;
-  bool finished_ = false;
+  State state_ = State::kOpen;
+  Committed committed_;
 };
+
+// From here on the staging name may be the old step's: nobody removes it, whatever happens.
+void Transaction::Enter() {
+  state_ = State::kEntered;
+  owner_->Keep(folder_);
+}
 
 void Transaction::Abandon() {
   // A forked child holds a copy of this object, not the save.
-  if (finished_ || !owner_->InThisProcess()) return;
-  finished_ = true;
+  if (state_ != State::kOpen || !owner_->InThisProcess()) return;
+  state_ = State::kEnded;
   (void)owner_->root().RemoveTree(folder_).ok();  // else the next owner does it
   if (sequence_ > 0) owner_->ReturnSequence(sequence_);
 }
 
 Status Transaction::AddFile(const std::string& name, uint64_t bytes) {
-  if (finished_) return Status(Code::kState, "the save has ended");
+  if (state_ != State::kOpen) return Status(Code::kState, "the save has ended");
   CKPT_RETURN_IF_ERROR(CheckFileName(name));
   auto file = staging_.CreateFile(name, DirectIo::kOff);
   if (file.status().code() == Code::kExists) {
@@ -152,8 +167,14 @@ Status Transaction::CheckRecord(const CommitRecord& record, const std::string& t
 
 Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_files,
                            const std::function<Status()>& enter_commit,
-                           std::vector<std::string>* warnings) {
-  if (finished_) return Status(Code::kState, "the save has ended");
+                           const std::function<bool()>& abandoned,
+                           std::vector<std::string>* /*warnings*/) {
+  if (state_ != State::kOpen) return Status(Code::kState, "the save has ended");
+  const std::function<Status()> enter = [&] {
+    Status entered = enter_commit();
+    if (entered.ok()) Enter();
+    return entered;
+  };
   CommitPlan plan;
   plan.owner = owner_.get();
   plan.staging = &staging_;
@@ -163,18 +184,31 @@ Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_f
   plan.sequence = record.sequence;
   plan.record_text = EncodeRecord(record);
   plan.index_files = &index_files;
-  plan.enter_commit = &enter_commit;
-  std::vector<std::string> words;
-  Status status = CheckRecord(record, plan.record_text, index_files);
-  if (status.ok()) status = CommitStep(plan, &words);
-  if (status.ok()) finished_ = true;
-  if (status.code() == Code::kOutcomeUnknown) {
-    finished_ = true;
-    owner_->Keep(folder_);
+  plan.enter_commit = &enter;
+  plan.abandoned = &abandoned;
+  const Status checked = CheckRecord(record, plan.record_text, index_files);
+  auto committed = checked.ok() ? CommitStep(plan) : Result<Committed>(checked);
+  if (committed.status().code() == Code::kOutcomeUnknown) {
+    Enter();
+    return committed.status();
   }
-  if (!status.ok()) Abandon();
+  owner_->Unkeep(folder_);
+  if (committed.ok()) {
+    state_ = State::kCommitted;
+    committed_ = std::move(committed).value();
+    return Status();
+  }
+  state_ = State::kOpen;
+  Abandon();
+  return committed.status();
+}
+
+void Transaction::Finish(std::vector<std::string>* warnings) {
+  if (state_ != State::kCommitted || !owner_->InThisProcess()) return;
+  state_ = State::kEnded;
+  std::vector<std::string> words;
+  FinishStep(*owner_, committed_, &words);
   if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
-  return status;
 }
 
 }  // namespace

@@ -280,8 +280,6 @@ static void load_arguments(void) {
   refused_load(load_options(2), CKPT_ERR_NOT_FOUND, "2");
   o.flags = 1u << 7;
   refused_load(o, CKPT_ERR_INVALID_ARGUMENT, "unknown flag 0x80");
-  o.flags = CKPT_LOAD_CONVERT;
-  refused_load(o, CKPT_ERR_UNSUPPORTED, "CKPT_LOAD_CONVERT");
   o.flags = CKPT_LOAD_FALLBACK;
   refused_load(o, CKPT_ERR_UNSUPPORTED, "CKPT_LOAD_FALLBACK");
   o = load_options(1);

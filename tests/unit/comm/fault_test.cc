@@ -17,6 +17,9 @@ namespace {
 
 using namespace testing;  // NOLINT
 
+// Far below every deadline that a hang would run into, far above what a busy machine needs.
+constexpr double kSoon = 10;
+
 std::set<int32_t> Named(const Status& status) {
   std::set<int32_t> out;
   for (const RankReport& r : status.ranks()) out.insert(r.rank);
@@ -47,9 +50,7 @@ struct WorldWithRaw {
 };
 
 TEST(Fault, A01_ALoneCallerIsToldWhereTheOthersAre) {
-  World world(4, [](int32_t rank, GroupOptions& o) {
-    if (rank == 2) o.describe = [] { return std::string("loss.backward() at train.py:12"); };
-  });
+  World world(4);
   ASSERT_TRUE(world.ok());
   for (int32_t r = 1; r < 4; ++r) {
     world[r].SetPhase("forward", 100 + r);
@@ -57,8 +58,8 @@ TEST(Fault, A01_ALoneCallerIsToldWhereTheOthersAre) {
     world[r].CallEnds(Code::kOk);
   }
   const TimePoint start = Clock::now();
-  const Status status = world[0].Arrive(Save(100, 400), Status()).status();
-  EXPECT_LT(Seconds(start), 3.0);
+  const Status status = world[0].Arrive(Save(100, 1000), Status()).status();
+  EXPECT_LT(Seconds(start), kSoon);
   EXPECT_EQ(status.code(), Code::kParticipants);
   EXPECT_EQ(Named(status), (std::set<int32_t>{1, 2, 3}));
   for (const RankReport& r : status.ranks()) {
@@ -68,7 +69,6 @@ TEST(Fault, A01_ALoneCallerIsToldWhereTheOthersAre) {
     EXPECT_TRUE(r.last_call.starts_with("ckpt_load(step=90) returned OK")) << r.last_call;
     EXPECT_FALSE(r.doing.empty());
     EXPECT_FALSE(r.host.empty());
-    EXPECT_EQ(r.doing.find("train.py") != std::string::npos, r.rank == 2) << r.doing;
   }
   world.All([](int32_t, Group& group) {
     std::string sum;
@@ -93,6 +93,27 @@ TEST(Fault, LateRanksAreAnnouncedAtHalfTheDeadline) {
   EXPECT_NE(late.find("rank 1"), std::string::npos) << late;
 }
 
+// Whether rank 0's error comes to show `text` as what rank 1 is doing.  A busy machine may miss the
+// probe's 300 ms, which must not matter for more than one verdict.
+bool IsShown(World& world, const std::string& text) {
+  for (int64_t step = 1; step < 30; ++step) {
+    const TimePoint start = Clock::now();
+    const Status status = world[0].Arrive(Save(step, 50), Status()).status();
+    EXPECT_EQ(status.code(), Code::kParticipants);
+    EXPECT_LT(Seconds(start), kSoon);
+    if (status.ranks()[0].doing.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Fault, TheHostsDescriptionIsShown) {
+  World world(2, [](int32_t rank, GroupOptions& o) {
+    if (rank == 1) o.describe = [] { return std::string("loss.backward() at train.py:12"); };
+  });
+  ASSERT_TRUE(world.ok());
+  EXPECT_TRUE(IsShown(world, "loss.backward() at train.py:12"));
+}
+
 TEST(Fault, ADescribeCallbackThatHangsDelaysNobody) {
   std::atomic<bool> release{false};
   World world(2, [&](int32_t rank, GroupOptions& o) {
@@ -104,11 +125,7 @@ TEST(Fault, ADescribeCallbackThatHangsDelaysNobody) {
     }
   });
   ASSERT_TRUE(world.ok());
-  const TimePoint start = Clock::now();
-  const Status status = world[0].Arrive(Save(1, 100), Status()).status();
-  EXPECT_EQ(status.code(), Code::kParticipants);
-  EXPECT_LT(Seconds(start), 2.0);
-  EXPECT_NE(status.ranks()[0].doing.find("no answer in 200 ms"), std::string::npos);
+  EXPECT_TRUE(IsShown(world, "no answer in 200 ms"));
   release = true;
 }
 
@@ -120,7 +137,7 @@ TEST(Fault, ARankWhoseConnectionClosesIsDeadAtOnce) {
   std::thread killer([&] { world.raw->Die(); });
   const TimePoint start = Clock::now();
   const Status status = world.groups[0]->Arrive(Save(1), Status()).status();
-  EXPECT_LT(Seconds(start), 5.0);
+  EXPECT_LT(Seconds(start), kSoon);
   second.join();
   killer.join();
   ASSERT_EQ(Named(status), std::set<int32_t>{2});
@@ -240,7 +257,7 @@ TEST(Fault, AKilledRankWithALivingChildIsDeadAtOnce) {
   ASSERT_TRUE((*group)->Arrive(Save(1), Status()).ok());
   const TimePoint start = Clock::now();
   const Status status = (*group)->Await(1, 1).status();
-  EXPECT_LT(Seconds(start), 2.5);  // less than UNRESPONSIVE takes
+  EXPECT_LT(Seconds(start), kSoon);
   ASSERT_EQ(Named(status), std::set<int32_t>{1}) << status.message();
   EXPECT_EQ(status.ranks()[0].condition, Condition::kDead);
   ::close(alive[0]);
@@ -267,7 +284,7 @@ TEST(Fault, AKilledCoordinatorAfterTheVoteLeavesTheOutcomeUnknown) {
   ::kill(child, SIGKILL);
   const TimePoint start = Clock::now();
   const Status status = (*group)->Await(*round, 1).status();
-  EXPECT_LT(Seconds(start), 5.0);
+  EXPECT_LT(Seconds(start), kSoon);
   EXPECT_EQ(status.code(), Code::kOutcomeUnknown) << status.message();
   const Status next = (*group)->Arrive(Save(2), Status()).status();
   EXPECT_EQ(next.code(), Code::kComm);

@@ -110,7 +110,7 @@ TEST_F(CatalogTest, ReadsSideFilesLargerThanItsBuffer) {
   WriteAll(At((*save)->staging_folder()) + "/big.bin", big);
   p.record.side_files.push_back({"big.bin", big.size(), Crc32c(0, big.data(), big.size())});
   ASSERT_OK((*save)->Commit(
-      p.record, p.index_files, [] { return Status(); }, nullptr));
+      p.record, p.index_files, [] { return Status(); }, [] { return false; }, nullptr));
   EXPECT_OK(ReadCatalog(StepDir(1)).status());
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 
 #include "unit/store/fixture.h"
 
@@ -168,6 +169,54 @@ TEST_F(CommitFaultTest, AnUndoThatIsImpossibleIsUnknownAndTheNewStepStays) {
   EXPECT_CODE(kOutcomeUnknown, Save(owner_, spec));
   EXPECT_EQ(FillOf(2), 'b');
   EXPECT_OK(ReadCatalog(StepDir(2)).status());
+}
+
+TEST_F(CommitFaultTest, ARenameIsNotUndoneOnceAllWereToldThatTheOutcomeIsUnknown) {
+  FailRootSync(1);
+  const Status status = Save(owner_, {.step = 2, .fill = 'b', .abandoned = [] { return true; }});
+  EXPECT_CODE(kOutcomeUnknown, status);
+  EXPECT_SAYS(status, "told");
+  EXPECT_EQ(status.cause().sys_errno, EIO);
+  EXPECT_EQ(FillOf(2), 'b');
+  EXPECT_OK(ReadCatalog(StepDir(2)).status());
+  EXPECT_EQ(FillOf(1), 'a');
+}
+
+TEST_F(CommitFaultTest, AnExchangeIsNotUndoneOnceAllWereToldThatTheOutcomeIsUnknown) {
+  FailRootSync(1);
+  EXPECT_CODE(kOutcomeUnknown,
+              Save(owner_, {.step = 1, .fill = 'b', .abandoned = [] { return true; }}));
+  EXPECT_EQ(FillOf(1), 'b');
+  const std::string kept = Staging();
+  ASSERT_FALSE(kept.empty());
+  disk_.on_fsync = nullptr;
+  owner_.reset();
+  owner_ = Take();
+  EXPECT_EQ(ReadAll(At(kept) + "/model.safetensors").back(), 'a');
+  EXPECT_TRUE(Exists(At(kept) + "/ckpt.json"));
+}
+
+TEST_F(CommitFaultTest, AfterAnUndoTheNewFilesStayIfAllWereToldMeanwhile) {
+  FailRootSync(1);
+  SaveSpec spec{.step = 1, .fill = 'b'};
+  spec.abandoned = [asked = 0]() mutable { return ++asked > 1; };
+  EXPECT_CODE(kOutcomeUnknown, Save(owner_, spec));
+  EXPECT_EQ(FillOf(1), 'a');
+  const std::string kept = Staging();
+  ASSERT_FALSE(kept.empty());
+  EXPECT_EQ(ReadAll(At(kept) + "/model.safetensors").back(), 'b');
+}
+
+TEST_F(CommitFaultTest, AnExceptionAfterTheRenameRemovesNothing) {
+  FailRootSync(1, [] { throw std::bad_alloc(); });
+  EXPECT_THROW((void)Save(owner_, {.step = 1, .fill = 'b'}), std::bad_alloc);
+  EXPECT_EQ(FillOf(1), 'b');
+  const std::string kept = Staging();
+  ASSERT_FALSE(kept.empty());
+  disk_.on_fsync = nullptr;
+  owner_.reset();
+  owner_ = Take();
+  EXPECT_EQ(ReadAll(At(kept) + "/model.safetensors").back(), 'a');
 }
 
 TEST_F(CommitFaultTest, B15_AFailingLatestIsAWarning) {

@@ -50,6 +50,82 @@ TEST_F(CommitTest, AnErrorOfEnterCommitIsReturnedAndNothingIsPublished) {
   ExpectClean();
 }
 
+TEST_F(CommitTest, AFailedRenameRemovesTheNewFilesOnlyIfNobodyWasToldUnknown) {
+  auto owner = Take();
+  for (const bool told : {false, true}) {
+    SaveSpec spec{.step = told ? 2 : 1};
+    spec.enter_commit = [&] {
+      EXPECT_EQ(mkdir(At(StepFolder(spec.step)).c_str(), 0777), 0);
+      return Status();
+    };
+    spec.abandoned = [&] { return told; };
+    const Status status = Save(owner, spec);
+    EXPECT_EQ(CodeName(status.code()), CodeName(told ? Code::kOutcomeUnknown : Code::kExists));
+    if (!told) ExpectClean();
+  }
+  const std::string kept = Names(root_)[1];
+  EXPECT_TRUE(kept.starts_with(".staging-")) << kept;
+  EXPECT_TRUE(Exists(At(kept) + "/ckpt.json"));
+}
+
+TEST_F(CommitTest, WithoutFinishTheStepIsValidAndTheNextOwnerRemovesTheOldOne) {
+  auto owner = Take();
+  ASSERT_OK(Save(owner, {.step = 1}));
+  ASSERT_OK(Save(owner, {.step = 5, .fill = 'a'}));
+  bool asked = false;
+  SaveSpec spec{.step = 5, .fill = 'b', .finish = false};
+  spec.abandoned = [&] { return asked = true; };
+  ASSERT_OK(Save(owner, spec));
+  EXPECT_FALSE(asked);
+  EXPECT_EQ(FillOf(5), 'b');
+  EXPECT_OK(ReadCatalog(StepDir(5)).status());
+  EXPECT_TRUE(Names(root_)[1].starts_with(".staging-"));  // the old one
+  owner.reset();
+  owner = Take();
+  ExpectClean();
+  EXPECT_EQ(FillOf(5), 'b');
+  EXPECT_OK(ReadCatalog(StepDir(5)).status());
+  ASSERT_OK(Save(owner, {.step = 6}));
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{6, 5, 1}));
+}
+
+TEST_F(CommitTest, FinishRemovesTheReplacedStepAndWritesLatestOnce) {
+  auto owner = Take();
+  ASSERT_OK(Save(owner, {.step = 1, .fill = 'a'}));
+  ASSERT_OK(Save(owner, {.step = 2}));
+  auto save = StepTransaction::Begin(owner, {1, OnExisting::kAuto, "lineage-a"});
+  ASSERT_OK(save.status());
+  const Prepared p = Fill(*owner, **save, {.step = 1, .fill = 'b'});
+  std::vector<std::string> warnings;
+  (*save)->Finish(&warnings);  // before Commit: nothing
+  EXPECT_TRUE(Exists(At((*save)->staging_folder())));
+  ASSERT_OK((*save)->Commit(
+      p.record, p.index_files, [] { return Status(); }, [] { return false; }, &warnings));
+  EXPECT_EQ(ReadAll(At((*save)->staging_folder()) + "/model.safetensors").back(), 'a');
+  EXPECT_EQ(ReadAll(At("LATEST")), "step-000000000002\n");
+  (*save)->Finish(&warnings);
+  ExpectClean();
+  EXPECT_EQ(FillOf(1), 'b');
+  EXPECT_EQ(ReadAll(At("LATEST")), "step-000000000001\n");
+  WriteAll(At("LATEST"), "mine");
+  (*save)->Finish(&warnings);
+  EXPECT_EQ(ReadAll(At("LATEST")), "mine");
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(CommitTest, ALateFinishDoesNotSetLatestBack) {
+  auto owner = Take();
+  auto save = StepTransaction::Begin(owner, {1, OnExisting::kAuto, "lineage-a"});
+  ASSERT_OK(save.status());
+  const Prepared p = Fill(*owner, **save, {.step = 1});
+  ASSERT_OK((*save)->Commit(
+      p.record, p.index_files, [] { return Status(); }, [] { return false; }, nullptr));
+  ASSERT_OK(Save(owner, {.step = 2}));
+  (*save)->Finish(nullptr);
+  EXPECT_EQ(ReadAll(At("LATEST")), "step-000000000002\n");
+  EXPECT_EQ(Steps(), (std::vector<int64_t>{2, 1}));
+}
+
 TEST_F(CommitTest, B15_AnotherSaveOfTheSameStepAfterARestartIsThePolicysAnswer) {
   ASSERT_OK(Save(Take(), {.step = 70, .fill = 'a'}));
   WriteAll(At("LATEST"), "step-000000000060\n");  // the pointer stayed behind

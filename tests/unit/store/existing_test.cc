@@ -88,8 +88,9 @@ TEST_F(ExistingTest, AStepThatAppearsDuringTheSaveIsJudgedAgainAtItsCommit) {
   ASSERT_OK(save.status());
   const Prepared p = Fill(*owner_, **save, {.step = 8, .lineage = "lineage-b"});
   ASSERT_OK(Save(owner_, {.step = 8, .fill = 'a'}));
-  EXPECT_CODE(kExists, (*save)->Commit(
-                           p.record, p.index_files, [] { return Status(); }, nullptr));
+  EXPECT_CODE(kExists,
+              (*save)->Commit(
+                  p.record, p.index_files, [] { return Status(); }, [] { return false; }, nullptr));
   EXPECT_EQ(FillOf(8), 'a');
   ExpectClean();
 }

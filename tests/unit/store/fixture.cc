@@ -118,7 +118,10 @@ Status Save(const std::shared_ptr<RootOwner>& owner, const SaveSpec& spec) {
   CKPT_ASSIGN_OR_RETURN(auto save,
                         StepTransaction::Begin(owner, {spec.step, spec.on_existing, spec.lineage}));
   const Prepared p = Fill(*owner, *save, spec);
-  return save->Commit(p.record, p.index_files, spec.enter_commit, spec.warnings);
+  const Status status =
+      save->Commit(p.record, p.index_files, spec.enter_commit, spec.abandoned, spec.warnings);
+  if (status.ok() && spec.finish) save->Finish(spec.warnings);
+  return status;
 }
 
 RootTest::RootTest() {

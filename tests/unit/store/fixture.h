@@ -58,6 +58,8 @@ struct SaveSpec {
   std::vector<TensorDesc> tensors = {Tensor("a", kF32, {4, 3}), Tensor("b", kBF16, {5})};
   uint64_t max_file_bytes = 5'000'000'000;
   std::function<Status()> enter_commit = [] { return Status(); };
+  std::function<bool()> abandoned = [] { return false; };
+  bool finish = true;
   std::vector<std::string>* warnings = nullptr;
 };
 
@@ -67,7 +69,7 @@ struct Prepared {
 };
 // Adds and writes the files of `spec` in the staging folder, as the ranks would.
 Prepared Fill(const RootOwner& owner, StepTransaction& save, const SaveSpec& spec);
-// Begin, Fill, Commit.
+// Begin, Fill, Commit, Finish.
 Status Save(const std::shared_ptr<RootOwner>& owner, const SaveSpec& spec);
 
 // A root that is removed at the end.

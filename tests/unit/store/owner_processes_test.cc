@@ -143,7 +143,7 @@ TEST_F(OwnerProcessesTest, AForkedChildNeitherSharesNorReleasesItsParentsRoot) {
   EXPECT_TRUE(Exists(At((*save)->staging_folder())));
   const Prepared p = Fill(*owner, **save, {});
   EXPECT_OK((*save)->Commit(
-      p.record, p.index_files, [] { return Status(); }, nullptr));
+      p.record, p.index_files, [] { return Status(); }, [] { return false; }, nullptr));
 }
 
 TEST_F(OwnerProcessesTest, B17_C09_AfterAKillBeforeTheRenameTheNextOwnerStartsClean) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "store/owner_record.h"
@@ -41,6 +42,20 @@ TEST_F(OwnerTest, MakesTheRootAndItsRecordAndReleasesIt) {
     EXPECT_EQ(Names(root_ + "/.ckpt"), std::vector<std::string>{"owner.json"});
   }
   EXPECT_TRUE(Names(root_ + "/.ckpt").empty());
+}
+
+TEST_F(OwnerTest, ARootThatCannotBeMadeIsIoNamingIt) {
+  for (const char* root : {"/proc/nope", "/proc/nope/deeper"}) {
+    const Status status = Try(root).status();
+    EXPECT_CODE(kIo, status);
+    EXPECT_SAYS(status, root);
+    EXPECT_EQ(status.cause().sys_errno, ENOENT);
+  }
+  if (geteuid() == 0) return;  // whom no mode stops
+  ASSERT_EQ(mkdir((base_ + "/closed").c_str(), 0555), 0);
+  const Status status = Try(base_ + "/closed/root").status();
+  EXPECT_CODE(kIo, status);
+  EXPECT_SAYS(status, base_ + "/closed/root");
 }
 
 TEST_F(OwnerTest, ContextsOfOneProcessShareItHoweverTheySpellTheRoot) {
@@ -136,7 +151,8 @@ TEST_F(OwnerTest, LosingTheRecordDuringASaveStopsItsCommit) {
     entered = true;
     return Status();
   };
-  EXPECT_CODE(kOwned, (*save)->Commit(p.record, p.index_files, enter, nullptr));
+  EXPECT_CODE(kOwned, (*save)->Commit(
+                          p.record, p.index_files, enter, [] { return false; }, nullptr));
   EXPECT_FALSE(entered);
   EXPECT_TRUE(Steps().empty());
   ExpectClean();

@@ -18,7 +18,7 @@ class TransactionTest : public RootTest {
   }
   Status Commit(StepTransaction& save, const Prepared& p) {
     return save.Commit(
-        p.record, p.index_files, [] { return Status(); }, nullptr);
+        p.record, p.index_files, [] { return Status(); }, [] { return false; }, nullptr);
   }
   std::shared_ptr<RootOwner> owner_;
 };

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: the ckpt authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What faults_test.cc breaks things with (a file size limit, a small disk, an fsync that fails),
+// and the job that it breaks.
+#pragma once
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+#include "process/process.h"
+
+namespace ckpt_test {
+
+inline constexpr int64_t kMiB = (1 << 20) / sizeof(float);  // in items
+inline constexpr int64_t kSmall =
+    kMiB / 2;  // long enough (plan.min_run) to be written by its holder
+inline constexpr int64_t kBig =
+    64 * kMiB;  // many chunks of io.block: no progress event but the last is late
+inline constexpr char kConfig[] = "io.stall_timeout_ms=2000\nio.block=1MiB\n";
+
+using OnEvent = std::function<int(const ckpt_event&)>;
+
+// One rank of a job: a context and this rank's own tensor.
+struct Job {
+  Job(Rank& r, const std::string& root, int64_t items = kSmall, OnEvent on_event = {})
+      : rank(r),
+        ctx({.root = root, .config = kConfig, .timeout_ms = 3000, .on_event = on_event}),
+        own(items),
+        state(Made(ctx)) {
+    state.Whole("of rank " + std::to_string(rank.id()), {items}, own);
+  }
+  std::vector<float> Wanted(float base) const {
+    std::vector<float> v(own.size());
+    for (size_t i = 0; i < v.size(); ++i)
+      v[i] = base + 0.001f * static_cast<float>(i % 1021) + 0.25f * static_cast<float>(rank.id());
+    return v;
+  }
+  Outcome Save(int64_t step) {
+    const std::vector<float> wanted = Wanted(static_cast<float>(step));
+    std::copy(wanted.begin(), wanted.end(), own.begin());
+    return ckpt_test::Save(ctx, state, step);
+  }
+  // What a failed save owes: rank 0 sees at once that nothing is left of it, all get one verdict.
+  void ExpectNothingLeft(const std::string& root, const Outcome& o, const std::string& key = "o") {
+    if (rank.is(0)) {
+      ExpectNoLeftovers(root);
+      EXPECT_EQ(ListOf(root, "step-"), std::set{StepName(1)});
+    }
+    Publish(rank, key, o);
+  }
+  void ExpectStep1LoadsAndTheNextSaveWorks(int64_t next) {
+    std::fill(own.begin(), own.end(), kFill);
+    const Outcome o = Load(ctx, state);
+    EXPECT_OK(o);
+    EXPECT_EQ(o.result.step, 1);
+    EXPECT_TRUE(own == Wanted(1));
+    EXPECT_OK(Save(next));
+  }
+  static Ctx& Made(Ctx& ctx) {
+    if (!ctx.init().ok()) throw std::runtime_error("ckpt_init: " + ctx.init().Verdict());
+    return ctx;
+  }
+  Rank& rank;
+  Ctx ctx;
+  std::vector<float> own;
+  State state;
+};
+
+inline bool IsProgress(const ckpt_event& e, int64_t step) {
+  return e.kind == CKPT_EVENT_PROGRESS && e.step == step && e.bytes_done > 0;
+}
+
+inline void LimitFileSize(rlim_t bytes) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+struct Tmpfs {
+  explicit Tmpfs(const std::string& at) : path(at) {
+    std::filesystem::create_directory(path);
+    error = mount("ckpt-test", path.c_str(), "tmpfs", 0, "size=64m") == 0 ? 0 : errno;
+  }
+  ~Tmpfs() {
+    if (error == 0) umount2(path.c_str(), MNT_DETACH);
+  }
+  uint64_t Free() const {
+    struct statvfs s {};
+    EXPECT_EQ(statvfs(path.c_str(), &s), 0);
+    return s.f_bfree * s.f_frsize;
+  }
+  std::string path;
+  int error = 0;
+};
+
+// From here on fsync and fdatasync fail with EIO, in every thread of this process.
+inline void FailFsync() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fsync, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fdatasync, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog filter{sizeof program / sizeof *program, program};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter), 0);
+}
+
+}  // namespace ckpt_test
