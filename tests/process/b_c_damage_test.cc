@@ -23,12 +23,14 @@ TEST(MissingSteps, B10_AMissingStepIsNotFoundAndAnEmptyRootIsNoCheckpoint) {
     t.Clear();
     const Outcome missing = t.Load({.step = 999});
     EXPECT_STATUS(missing, CKPT_ERR_NOT_FOUND);
+    EXPECT_EQ(missing.cause.rank, -1) << missing;  // no rank is to blame
     EXPECT_SAYS(missing, "999");
     EXPECT_TRUE(t.Untouched());
     Publish(rank, "missing", missing);
     for (const std::string& uri : {empty, none}) {
       const Outcome o = t.Load({.uri = uri});
       EXPECT_STATUS(o, CKPT_ERR_NO_CHECKPOINT);
+      EXPECT_EQ(o.cause.rank, -1) << o;
       EXPECT_SAYS(o, uri);
       EXPECT_TRUE(t.Untouched());
     }
@@ -45,7 +47,9 @@ TEST(MissingSteps, B10_AContextOnAnEmptyRootFindsNoCheckpoint) {
   const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
     Trainer t(rank, {.root = scratch.path()});
     t.Clear();
-    EXPECT_STATUS(t.Load(), CKPT_ERR_NO_CHECKPOINT);
+    const Outcome o = t.Load();
+    EXPECT_STATUS(o, CKPT_ERR_NO_CHECKPOINT);
+    EXPECT_EQ(o.cause.rank, -1) << o;
     int64_t step = 0;
     EXPECT_STATUS(t.ctx.Latest(&step), CKPT_ERR_NO_CHECKPOINT);
     EXPECT_TRUE(t.Untouched());

@@ -22,10 +22,8 @@
 namespace ckpt_test {
 
 inline constexpr int64_t kMiB = (1 << 20) / sizeof(float);  // in items
-inline constexpr int64_t kSmall =
-    kMiB / 2;  // long enough (plan.min_run) to be written by its holder
-inline constexpr int64_t kBig =
-    64 * kMiB;  // many chunks of io.block: no progress event but the last is late
+inline constexpr int64_t kSmall = kMiB / 2;  // above plan.min_run: written by its holder
+inline constexpr int64_t kBig = 64 * kMiB;   // many chunks: its first event is far from its last
 inline constexpr char kConfig[] = "io.stall_timeout_ms=2000\nio.block=1MiB\n";
 
 using OnEvent = std::function<int(const ckpt_event&)>;

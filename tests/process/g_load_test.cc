@@ -2,20 +2,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CASES.md section G, loading: another dtype (G15) or shape (G16) changes nobody's memory.
+#include <bit>
+#include <limits>
+
 #include "process/process.h"
 
 namespace ckpt_test {
 namespace {
 
+// Of bf16's kind (8 significant bits), between two of it, and exactly halfway, to either side.
+const std::vector<float> kT = {
+    0,
+    -0.0f,
+    1,
+    1 + 1 / 256.0f,
+    1 + 3 / 256.0f,
+    -1 - 3 / 256.0f,
+    1 + 1 / 256.0f + 1 / 65536.0f,
+    -3.14159274f,
+    1e-40f,
+    65504,
+    3.4e38f,
+    std::numeric_limits<float>::infinity(),
+};
+
+// The nearest bf16, of two equally near the even one.
+std::vector<uint16_t> NearestEvenBf16(const std::vector<float>& values) {
+  std::vector<uint16_t> out;
+  for (const float v : values) {
+    const uint32_t bits = std::bit_cast<uint32_t>(v);
+    out.push_back(static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
+  }
+  return out;
+}
+
 // Saves "t" f32 [4,3] and "u" f32 [5], replicated, as step 1.
 void SaveTAndU(Ctx& ctx) {
-  std::vector<float> t = Values(12), u = Values(5, 50);
+  std::vector<float> t = kT, u = Values(5, 50);
   State state(ctx);
   state.Whole("t", {4, 3}, t).Whole("u", {5}, u);
   EXPECT_OK(Save(ctx, state, 1));
 }
 
-TEST(LoadChecks, G15_AnotherDtypeIsAnErrorOnAllRanksAndConversionIsNotThereYet) {
+TEST(LoadChecks, G15_AnotherDtypeIsAnErrorOnAllRanksUnlessConversionIsAskedFor) {
   Scratch scratch;
   const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = scratch / "root"});
@@ -32,11 +61,13 @@ TEST(LoadChecks, G15_AnotherDtypeIsAnErrorOnAllRanksAndConversionIsNotThereYet) 
     EXPECT_EQ(plain.cause.name, "t") << plain;
     EXPECT_SAYS(plain, "t");
     Publish(rank, "dtype", plain);
-    const Outcome convert = Load(ctx, state, {.flags = CKPT_LOAD_CONVERT});
-    EXPECT_STATUS(convert, CKPT_ERR_UNSUPPORTED);
-    Publish(rank, "convert", convert);
     EXPECT_EQ(half, std::vector<uint16_t>(12, 0xABCD));
     EXPECT_EQ(u, Fill(5));
+    const Outcome convert = Load(ctx, state, {.flags = CKPT_LOAD_CONVERT});
+    EXPECT_OK(convert);
+    Publish(rank, "convert", convert);
+    EXPECT_EQ(half, NearestEvenBf16(kT));
+    EXPECT_EQ(u, Values(5, 50));
   });
   EXPECT_TRUE(r.ok()) << r.report();
   ExpectSame(r, "dtype");
@@ -88,7 +119,7 @@ TEST(LoadChecks, G16_AnotherShapeIsAnErrorOnAllRanksAndNothingIsFilled) {
     State state(ctx);
     state.Whole("t", {4, 3}, t).Whole("u", {5}, u);
     EXPECT_OK(Load(ctx, state));
-    EXPECT_EQ(t, Values(12));
+    EXPECT_EQ(t, kT);
     EXPECT_EQ(u, Values(5, 50));
   });
   EXPECT_TRUE(r.ok()) << r.report();

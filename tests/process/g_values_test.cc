@@ -112,6 +112,7 @@ TEST(ShapesAndValues, G20_ATensorThatNobodyHoldsIsACoverageErrorAtSave) {
     const Outcome o = Save(ctx, stubs, 1);
     EXPECT_STATUS(o, CKPT_ERR_COVERAGE);
     EXPECT_EQ(o.cause.name, name) << o;
+    EXPECT_EQ(o.cause.rank, -1) << o;  // nobody is to blame for a gap
     EXPECT_SAYS(o, name);
     Publish(rank, "coverage", o);
     EXPECT_EQ(ListOf(root, "step-"), std::set<std::string>{});
@@ -139,6 +140,9 @@ TEST(ShapesAndValues, G20_AGapAndAnOverlapAreCoverageErrorsToo) {
       const Outcome o = Save(ctx, state, 1);
       EXPECT_STATUS(o, CKPT_ERR_COVERAGE);
       EXPECT_EQ(o.cause.name, "w") << o;
+      if (second == 5) {
+        EXPECT_EQ(o.cause.rank, -1) << o;  // nobody is to blame for a gap
+      }
       Publish(rank, std::to_string(second), o);
     }
   });

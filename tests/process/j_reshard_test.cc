@@ -2,6 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CASES.md section J: another number of ranks (J01), state that belongs to one rank (J03).
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "process/process.h"
 
 namespace ckpt_test {
@@ -63,6 +69,18 @@ TEST(OtherNumbersOfRanks, J01_WhatFourRanksSavedLoadsOnAnyNumberInAnySplit) {
   }
 }
 
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
 std::vector<uint8_t> Rng(int rank) {
   return std::vector<uint8_t>(16, static_cast<uint8_t>(0xA0 + rank));
 }
@@ -70,13 +88,19 @@ std::vector<uint8_t> Rng(int rank) {
 TEST(PerRankState, J03_EveryRankGetsItsOwnBlobBackByItsGlobalRank) {
   Scratch scratch;
   const std::string root = scratch / "root";
-  // Two "nodes" whose local ranks are equal.
-  std::vector<launch::Env> local = {
+  // Two "nodes" of two ranks each: the ranks meet at a port, as over several hosts.
+  const launch::Env nodes = {{"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "127.0.0.1"},
+                             {"CKPT_PORT", std::to_string(FreePort())},
+                             {"CKPT_TOKEN", "a secret of this job"}};
+  const std::vector<launch::Env> local = {
       {{"LOCAL_RANK", "0"}}, {{"LOCAL_RANK", "1"}}, {{"LOCAL_RANK", "0"}}, {{"LOCAL_RANK", "1"}}};
   const Result saved =
-      launch::Run({.ranks = 4, .deadline_s = 30, .rank_env = local}, [&](Rank& rank) {
+      launch::Run({.ranks = 4, .deadline_s = 30, .env = nodes, .rank_env = local}, [&](Rank& rank) {
         Ctx ctx({.root = root});
         ASSERT_INIT(ctx);
+        const std::string rendezvous = std::string(std::getenv("XDG_RUNTIME_DIR")) + "/ckpt";
+        EXPECT_EQ(List(rendezvous), std::set<std::string>{});  // where ranks of one host meet
         State state(ctx);
         std::vector<uint8_t> rng = Rng(rank.id());
         state.Blob(CKPT_BLOB_PER_RANK, "rng", rng);

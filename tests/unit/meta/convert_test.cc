@@ -155,7 +155,9 @@ TEST(Convert, F64ToF32IsTheProcessorsConversion) {
   };
   for (int i = 0; i < 300'000; ++i) {
     const auto any = std::bit_cast<double>(rng());
-    if (!std::isnan(any)) ASSERT_NO_FATAL_FAILURE(check(any));
+    if (!std::isnan(any)) {
+      ASSERT_NO_FATAL_FAILURE(check(any));
+    }
     // Exponents F32 has, its subnormals and a little beyond.
     const uint64_t exponent = 1023 - 155 + rng() % 290, fraction = rng() >> 12;
     ASSERT_NO_FATAL_FAILURE(check(std::bit_cast<double>(exponent << 52 | fraction)));
