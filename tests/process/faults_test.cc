@@ -58,6 +58,7 @@ TEST(Faults, C06_DiskFullIsNoSpaceOnAllRanksAndGivesTheSpaceBack) {
     State large(job.ctx), small(job.ctx);
     large.Whole("of rank " + std::to_string(rank.id()), {30 * kMiB}, much);
     small.Whole("replicated", {16}, little);
+    rank.Barrier("looked");
     const Outcome o = Save(job.ctx, large, 2);
     if (rank.is(0)) {
       EXPECT_EQ(disk.Free(), before);
@@ -66,8 +67,9 @@ TEST(Faults, C06_DiskFullIsNoSpaceOnAllRanksAndGivesTheSpaceBack) {
     EXPECT_EQ(o.cause.sys_errno, ENOSPC) << o;
     EXPECT_NE(o.cause.path.find(root), std::string::npos) << o;
     job.ExpectNothingLeft(root, o);
+    job.Set(0);
     EXPECT_OK(Load(job.ctx, job.state));
-    EXPECT_TRUE(job.own == job.Wanted(1));
+    EXPECT_TRUE(job.Holds(1));
     EXPECT_OK(Save(job.ctx, small, 3));
   });
   EXPECT_TRUE(r.ok()) << r.report();
