@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: the ckpt authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nearly every test includes, precompiled (tests/CMakeLists.txt).  A build without it is the same.
+// What nearly every test includes, precompiled (tests/CMakeLists.txt).  A build without it is the
+// same.
 #pragma once
 
 #include <gtest/gtest.h>

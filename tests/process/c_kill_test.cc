@@ -10,7 +10,8 @@ namespace ckpt_test {
 namespace {
 
 constexpr int64_t kBig = 8 << 20;  // items of rank 3's own tensor, 32 MiB: several requests
-constexpr int64_t kSmall = 1 << 17;  // 512 KiB: long enough (plan.min_run) to be written by its holder
+constexpr int64_t kSmall =
+    1 << 17;  // 512 KiB: long enough (plan.min_run) to be written by its holder
 constexpr int kTries = 5;
 
 // Rank 3 owns "big"; each of the others owns a small tensor.
