@@ -16,27 +16,58 @@
 
 namespace ckpt_test {
 
-#define CKPT_TEST_FUNCTIONS(X)                                                                 \
-  X(ckpt_abi_version)                                                                          \
-  X(ckpt_version_string)                                                                       \
-  X(ckpt_has_feature)                                                                          \
-  X(ckpt_error_status)                                                                         \
-  X(ckpt_error_message) X(ckpt_error_rank_count) X(ckpt_error_rank) X(ckpt_error_get_cause)    \
-      X(ckpt_error_free) X(ckpt_init) X(ckpt_finalize) X(ckpt_ctx_free) X(ckpt_set_phase)      \
-          X(ckpt_notify_signal) X(ckpt_advise) X(ckpt_state_new) X(ckpt_state_add_tensors)     \
-              X(ckpt_state_add_alias) X(ckpt_state_update) X(ckpt_state_add_blob)              \
-                  X(ckpt_state_update_blob) X(ckpt_state_rename) X(ckpt_state_free)            \
-                      X(ckpt_save_collective) X(ckpt_load) X(ckpt_request_result)              \
-                          X(ckpt_state_name) X(ckpt_latest) X(ckpt_fence) X(ckpt_wait)         \
-                              X(ckpt_poll) X(ckpt_request_status) X(ckpt_background)           \
-                                  X(ckpt_request_fd) X(ckpt_cancel) X(ckpt_request_free)       \
-                                      X(ckpt_pin) X(ckpt_mark_bad) X(ckpt_open)                \
-                                          X(ckpt_reader_checkpoint) X(ckpt_reader_tensor)      \
-                                              X(ckpt_reader_file) X(ckpt_reader_file_writer)   \
-                                                  X(ckpt_reader_blob) X(ckpt_reader_read_blob) \
-                                                      X(ckpt_reader_read) X(ckpt_reader_map)   \
-                                                          X(ckpt_reader_verify)                \
-                                                              X(ckpt_reader_free)
+// clang-format off: it does not settle on this macro
+#define CKPT_TEST_FUNCTIONS(X) \
+  X(ckpt_abi_version)          \
+  X(ckpt_version_string)       \
+  X(ckpt_has_feature)          \
+  X(ckpt_error_status)         \
+  X(ckpt_error_message)        \
+  X(ckpt_error_rank_count)     \
+  X(ckpt_error_rank)           \
+  X(ckpt_error_get_cause)      \
+  X(ckpt_error_free)           \
+  X(ckpt_init)                 \
+  X(ckpt_finalize)             \
+  X(ckpt_ctx_free)             \
+  X(ckpt_set_phase)            \
+  X(ckpt_notify_signal)        \
+  X(ckpt_advise)               \
+  X(ckpt_state_new)            \
+  X(ckpt_state_add_tensors)    \
+  X(ckpt_state_add_alias)      \
+  X(ckpt_state_update)         \
+  X(ckpt_state_add_blob)       \
+  X(ckpt_state_update_blob)    \
+  X(ckpt_state_rename)         \
+  X(ckpt_state_free)           \
+  X(ckpt_save_collective)      \
+  X(ckpt_load)                 \
+  X(ckpt_request_result)       \
+  X(ckpt_state_name)           \
+  X(ckpt_latest)               \
+  X(ckpt_fence)                \
+  X(ckpt_wait)                 \
+  X(ckpt_poll)                 \
+  X(ckpt_request_status)       \
+  X(ckpt_background)           \
+  X(ckpt_request_fd)           \
+  X(ckpt_cancel)               \
+  X(ckpt_request_free)         \
+  X(ckpt_pin)                  \
+  X(ckpt_mark_bad)             \
+  X(ckpt_open)                 \
+  X(ckpt_reader_checkpoint)    \
+  X(ckpt_reader_tensor)        \
+  X(ckpt_reader_file)          \
+  X(ckpt_reader_file_writer)   \
+  X(ckpt_reader_blob)          \
+  X(ckpt_reader_read_blob)     \
+  X(ckpt_reader_read)          \
+  X(ckpt_reader_map)           \
+  X(ckpt_reader_verify)        \
+  X(ckpt_reader_free)
+// clang-format on
 
 struct Api {
 #define X(name) decltype(&::name) name = nullptr;
