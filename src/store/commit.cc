@@ -127,8 +127,10 @@ Result<Committed> CommitLocked(const CommitPlan& plan) {
   CKPT_RETURN_IF_ERROR(plan.owner->Check());
   Committed committed{plan.step_folder, plan.sequence, {}};
   Rename how = Rename::kPlain;
-  Status status = (*plan.enter_commit)();
-  if (status.ok()) status = Publish(plan, existing, &how, &committed.replaced);
+  // A round that is closed already (a cancel, a death) was closed with its own error, not with
+  // "unknown": then nothing has begun, and the staging folder goes as after any failed save.
+  CKPT_RETURN_IF_ERROR((*plan.enter_commit)());
+  Status status = Publish(plan, existing, &how, &committed.replaced);
   if (status.ok()) status = Confirm(plan, how);
   if (status.ok()) {
     plan.owner->NoteCommitted(plan.sequence);
