@@ -10,6 +10,9 @@
 namespace ckpt_test {
 namespace {
 
+using LoadChecks = ForAnyRanks;
+INSTANTIATE_TEST_SUITE_P(K09, LoadChecks, testing::Values(1, 2), RankCount);
+
 // Of bf16's kind (8 significant bits), between two of it, and exactly halfway, to either side.
 const std::vector<float> kT = {
     0,
@@ -44,9 +47,9 @@ void SaveTAndU(Ctx& ctx) {
   EXPECT_OK(Save(ctx, state, 1));
 }
 
-TEST(LoadChecks, G15_AnotherDtypeIsAnErrorOnAllRanksUnlessConversionIsAskedFor) {
+TEST_P(LoadChecks, G15_AnotherDtypeIsAnErrorOnAllRanksUnlessConversionIsAskedFor) {
   Scratch scratch;
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+  const Result r = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = scratch / "root"});
     ASSERT_INIT(ctx);
     SaveTAndU(ctx);
@@ -74,20 +77,22 @@ TEST(LoadChecks, G15_AnotherDtypeIsAnErrorOnAllRanksUnlessConversionIsAskedFor) 
   ExpectSame(r, "convert");
 }
 
-TEST(LoadChecks, G15_AnotherDtypeOnOneRankFailsAll) {
+TEST_P(LoadChecks, G15_AnotherDtypeOnOneRankFailsAll) {
   Scratch scratch;
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+  const Result r = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = scratch / "root"});
     ASSERT_INIT(ctx);
     SaveTAndU(ctx);
     std::vector<uint16_t> half(12, 0xABCD);
     std::vector<float> u = Fill(5);
     State state(ctx);
-    if (rank.is(1)) state.Add({.name = "t", .shape = {4, 3}, .dtype = kBf16, .data = half.data()});
+    const int last = rank.size() - 1;
+    if (rank.is(last))
+      state.Add({.name = "t", .shape = {4, 3}, .dtype = kBf16, .data = half.data()});
     state.Whole("u", {5}, u);
     const Outcome o = Load(ctx, state);
     EXPECT_STATUS(o, CKPT_ERR_DTYPE);
-    EXPECT_EQ(o.cause.rank, 1) << o;
+    EXPECT_EQ(o.cause.rank, last) << o;
     EXPECT_EQ(half, std::vector<uint16_t>(12, 0xABCD));
     EXPECT_EQ(u, Fill(5));
     Publish(rank, "dtype", o);
@@ -96,10 +101,10 @@ TEST(LoadChecks, G15_AnotherDtypeOnOneRankFailsAll) {
   ExpectSame(r, "dtype");
 }
 
-TEST(LoadChecks, G16_AnotherShapeIsAnErrorOnAllRanksAndNothingIsFilled) {
+TEST_P(LoadChecks, G16_AnotherShapeIsAnErrorOnAllRanksAndNothingIsFilled) {
   const std::vector<Dims> shapes = {{4, 4}, {3, 4}, {12}};
   Scratch scratch;
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+  const Result r = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = scratch / "root"});
     ASSERT_INIT(ctx);
     SaveTAndU(ctx);

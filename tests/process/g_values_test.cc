@@ -7,10 +7,14 @@
 namespace ckpt_test {
 namespace {
 
-TEST(ShapesAndValues, G09_ReplicatedTensorsKeepTheirShapeAndShardsGiveTheGlobalOne) {
+using Replicas = ForAnyRanks;
+INSTANTIATE_TEST_SUITE_P(K09, Replicas, testing::Values(1, 8), RankCount);
+
+TEST_P(Replicas, G09_ReplicatedTensorsKeepTheirShapeAndShardsGiveTheGlobalOne) {
   Scratch scratch;
   const std::string root = scratch / "root";
-  const Result r = launch::Run({.ranks = 8, .deadline_s = 60}, [&](Rank& rank) {
+  const int ranks = GetParam();
+  const Result r = launch::Run({.ranks = ranks, .deadline_s = 60}, [&](Rank& rank) {
     Ctx ctx({.root = root, .timeout_ms = 10'000});
     ASSERT_INIT(ctx);
     State state(ctx);
@@ -18,8 +22,8 @@ TEST(ShapesAndValues, G09_ReplicatedTensorsKeepTheirShapeAndShardsGiveTheGlobalO
     std::vector<float> row = BoxValues(3, {rank.id(), 0}, {1, 3});
     std::vector<float> mine = {static_cast<float>(rank.id())};
     state.Whole("one", {1}, one).Whole("many", {1152}, many);
-    state.Box("W", {8, 3}, {rank.id(), 0}, {1, 3}, row);
-    state.Box("one per rank", {8}, {rank.id()}, {1}, mine);
+    state.Box("W", {ranks, 3}, {rank.id(), 0}, {1, 3}, row);
+    state.Box("one per rank", {ranks}, {rank.id()}, {1}, mine);
     EXPECT_OK(Save(ctx, state, 1));
   });
   ASSERT_TRUE(r.ok()) << r.report();
@@ -28,10 +32,10 @@ TEST(ShapesAndValues, G09_ReplicatedTensorsKeepTheirShapeAndShardsGiveTheGlobalO
   EXPECT_EQ(group.tensors.at("one").Floats(), std::vector<float>{4.5f});
   EXPECT_EQ(group.tensors.at("many").shape, Dims{1152});
   EXPECT_EQ(group.tensors.at("many").Floats(), Values(1152, 1));
-  EXPECT_EQ(group.tensors.at("W").shape, (Dims{8, 3}));
-  EXPECT_EQ(group.tensors.at("W").Floats(), Values(24));
-  EXPECT_EQ(group.tensors.at("one per rank").shape, Dims{8});
-  EXPECT_EQ(group.tensors.at("one per rank").Floats(), Values(8));
+  EXPECT_EQ(group.tensors.at("W").shape, (Dims{ranks, 3}));
+  EXPECT_EQ(group.tensors.at("W").Floats(), Values(3 * ranks));
+  EXPECT_EQ(group.tensors.at("one per rank").shape, Dims{ranks});
+  EXPECT_EQ(group.tensors.at("one per rank").Floats(), Values(ranks));
   EXPECT_EQ(group.tensors.size(), 4u);
 }
 

@@ -7,17 +7,20 @@
 namespace ckpt_test {
 namespace {
 
-TEST(HuggingFaceFiles, H06_EveryFileHasFormatPtAndTheUsersPairs) {
+using HuggingFaceFiles = ForAnyRanks;
+INSTANTIATE_TEST_SUITE_P(K09, HuggingFaceFiles, testing::Values(1, 2), RankCount);
+
+TEST_P(HuggingFaceFiles, H06_EveryFileHasFormatPtAndTheUsersPairs) {
   Scratch scratch;
   const std::string root = scratch / "root";
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+  const Result r = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = root, .config = "max_file_bytes=64KiB\n"});
     ASSERT_INIT(ctx);
     State state(ctx);
-    std::vector<std::vector<float>> data;
-    for (int k = 0; k < 4; ++k) data.push_back(BoxValues(64, {64 * rank.id(), 0}, {64, 64}));
+    const Part rows = Even(128, rank.id(), rank.size());
+    std::vector<std::vector<float>> data(4, BoxValues(64, {rows.offset, 0}, {rows.count, 64}));
     for (int k = 0; k < 4; ++k)
-      state.Box("t" + std::to_string(k), {128, 64}, {64 * rank.id(), 0}, {64, 64}, data[k]);
+      state.Box("t" + std::to_string(k), {128, 64}, {rows.offset, 0}, {rows.count, 64}, data[k]);
     EXPECT_OK(Save(ctx, state, {.step = 1, .metadata = "k=v\nnote=a=b c\n"}));
   });
   ASSERT_TRUE(r.ok()) << r.report();
@@ -31,10 +34,10 @@ TEST(HuggingFaceFiles, H06_EveryFileHasFormatPtAndTheUsersPairs) {
   }
 }
 
-TEST(HuggingFaceFiles, H07_AStateWithoutTensorsCommitsAndLoads) {
+TEST_P(HuggingFaceFiles, H07_AStateWithoutTensorsCommitsAndLoads) {
   Scratch scratch;
   const std::string root = scratch / "root";
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+  const Result r = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = root});
     ASSERT_INIT(ctx);
     std::vector<uint8_t> shared = {1, 2, 3}, own = {static_cast<uint8_t>(40 + rank.id())};
@@ -60,21 +63,22 @@ TEST(HuggingFaceFiles, H07_AStateWithoutTensorsCommitsAndLoads) {
 
 // safetensors::Open compares the index with the headers; here: after every save, for every group,
 // with one file and with several, and with sharded, replicated, empty and scalar tensors.
-TEST(HuggingFaceFiles, H11_TheIndexIsTheUnionOfTheHeadersAfterEachSave) {
+TEST_P(HuggingFaceFiles, H11_TheIndexIsTheUnionOfTheHeadersAfterEachSave) {
   Scratch scratch;
   const std::string root = scratch / "root";
   const std::vector<std::string> limits = {"5GiB", "32KiB", "1KiB"};
   for (const std::string& limit : limits) {
     const std::string folder = root + limit;
-    const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+    const Result r = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
       Ctx ctx({.root = folder, .config = "max_file_bytes=" + limit + "\n"});
       ASSERT_INIT(ctx);
       for (int64_t step = 1; step <= 2; ++step) {
         State state(ctx);
-        std::vector<float> rows = BoxValues(64, {40 * rank.id(), 0}, {40, 64});
+        const Part cut = Even(80, rank.id(), rank.size());
+        std::vector<float> rows = BoxValues(64, {cut.offset, 0}, {cut.count, 64});
         std::vector<float> same = Values(300), scalar = {7}, none;
         std::vector<int64_t> count = {step, 2, 3};
-        state.Box("w", {80, 64}, {40 * rank.id(), 0}, {40, 64}, rows);
+        state.Box("w", {80, 64}, {cut.offset, 0}, {cut.count, 64}, rows);
         state.Whole("b", {300}, same).Whole("s", {}, scalar).Whole("e", {0, 3}, none);
         if (step == 2) state.Whole("late", {300}, same);
         state.Add(

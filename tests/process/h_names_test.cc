@@ -9,10 +9,13 @@
 namespace ckpt_test {
 namespace {
 
-// Saves one scalar-like tensor per name from both ranks, checks files and a load.
-void RoundTrip(const std::vector<std::string>& names, const Scratch& scratch) {
+using Names = ForAnyRanks;
+INSTANTIATE_TEST_SUITE_P(K09, Names, testing::Values(1, 2), RankCount);
+
+// Saves one scalar-like tensor per name from all ranks, checks files and a load.
+void RoundTrip(int ranks, const std::vector<std::string>& names, const Scratch& scratch) {
   const std::string root = scratch / "root";
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank&) {
+  const Result r = launch::Run({.ranks = ranks, .deadline_s = 30}, [&](Rank&) {
     Ctx ctx({.root = root});
     ASSERT_INIT(ctx);
     State state(ctx);
@@ -40,23 +43,24 @@ void RoundTrip(const std::vector<std::string>& names, const Scratch& scratch) {
   ExpectNoLeftovers(root);
 }
 
-// Only rank 1 gives the name; both save.
-void ExpectRefused(const std::string& name) {
+// Only the last rank gives the name; all save.
+void ExpectRefused(int ranks, const std::string& name) {
+  const int last = ranks - 1;
   Scratch scratch;
-  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
+  const Result r = launch::Run({.ranks = ranks, .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = scratch / "root"});
     ASSERT_INIT(ctx);
     State state(ctx);
     std::vector<float> data = Values(3), other = Values(3);
     state.Whole("good", {3}, data);
-    if (rank.is(1)) {
+    if (rank.is(last)) {
       const Outcome added = state.TryAdd({.name = name, .shape = {3}, .data = other.data()});
       EXPECT_STATUS(added, CKPT_ERR_INVALID_ARGUMENT);
       EXPECT_SAYS(added, "name");
     }
     const Outcome o = Save(ctx, state, 1);
     EXPECT_STATUS(o, CKPT_ERR_INVALID_ARGUMENT);
-    EXPECT_EQ(o.cause.rank, 1) << o;
+    EXPECT_EQ(o.cause.rank, last) << o;
     Publish(rank, "refused", o);
     State clean(ctx);
     clean.Whole("good", {3}, data);
@@ -67,27 +71,31 @@ void ExpectRefused(const std::string& name) {
   ExpectSame(r, "refused");
 }
 
-TEST(Names, H01_NamesNeverBecomePaths) {
+TEST_P(Names, H01_NamesNeverBecomePaths) {
   Scratch scratch;
-  RoundTrip({"a/~/foo", "x/y", "..", ".", "../../t", "/abs", "a.b", "con", "Case", "case",
+  RoundTrip(GetParam(),
+            {"a/~/foo", "x/y", "..", ".", "../../t", "/abs", "a.b", "con", "Case", "case",
              "ckpt.json", "model.safetensors"},
             scratch);
 }
 
-TEST(Names, H01_AnEmptyNameIsRefusedOnAllRanks) { ExpectRefused(""); }
-TEST(Names, H01_TheNameOfTheMetadataIsRefusedOnAllRanks) { ExpectRefused("__metadata__"); }
+TEST_P(Names, H01_AnEmptyNameIsRefusedOnAllRanks) { ExpectRefused(GetParam(), ""); }
+TEST_P(Names, H01_TheNameOfTheMetadataIsRefusedOnAllRanks) {
+  ExpectRefused(GetParam(), "__metadata__");
+}
 
-TEST(Names, H03_OddCharactersAreKeptAsGiven) {
+TEST_P(Names, H03_OddCharactersAreKeptAsGiven) {
   Scratch scratch;
-  RoundTrip({"quote\"", "back\\slash", "new\nline", "colon:", "tab\t", "\x01\x1f\x7f",
+  RoundTrip(GetParam(),
+            {"quote\"", "back\\slash", "new\nline", "colon:", "tab\t", "\x01\x1f\x7f",
              "emoji \xF0\x9F\x98\x80", "\xD0\x96\xD0\xB8", "caf\xC3\xA9", "cafe\xCC\x81", "\\u0041",
              "{}[],"},
             scratch);
 }
 
-TEST(Names, H03_BadUtf8IsRefusedOnAllRanks) { ExpectRefused("\xFF\xFE"); }
-TEST(Names, H03_AnOverlongEncodingIsRefusedOnAllRanks) { ExpectRefused("a\xC0\xAF"); }
-TEST(Names, H03_ASurrogateIsRefusedOnAllRanks) { ExpectRefused("a\xED\xA0\x80"); }
+TEST_P(Names, H03_BadUtf8IsRefusedOnAllRanks) { ExpectRefused(GetParam(), "\xFF\xFE"); }
+TEST_P(Names, H03_AnOverlongEncodingIsRefusedOnAllRanks) { ExpectRefused(GetParam(), "a\xC0\xAF"); }
+TEST_P(Names, H03_ASurrogateIsRefusedOnAllRanks) { ExpectRefused(GetParam(), "a\xED\xA0\x80"); }
 
 uint32_t Crc32c(const std::string& bytes) {
   uint32_t crc = ~0u;
@@ -137,7 +145,7 @@ void PutNulIntoTheName(const std::string& step) {
   safetensors::WriteBytes(step + "/ckpt.json", record);
 }
 
-TEST(Names, H03_AForeignNameWithANulIsReadByIndexAndShownEscaped) {
+TEST(ForeignNames, H03_AForeignNameWithANulIsReadByIndexAndShownEscaped) {
   Scratch scratch;
   const std::string root = scratch / "root";
   const Result saved = launch::Run({}, [&](Rank&) {

@@ -44,10 +44,13 @@ struct Model {
   State state;
 };
 
-TEST(OtherNumbersOfRanks, J01_WhatFourRanksSavedLoadsOnAnyNumberInAnySplit) {
+using OtherNumbersOfRanks = ForAnyRanks;
+INSTANTIATE_TEST_SUITE_P(K09, OtherNumbersOfRanks, testing::Values(1, 4), RankCount);
+
+TEST_P(OtherNumbersOfRanks, J01_WhatWasSavedLoadsOnAnyNumberInAnySplit) {
   Scratch scratch;
   const std::string root = scratch / "root";
-  const Result saved = launch::Run({.ranks = 4, .deadline_s = 30}, [&](Rank& rank) {
+  const Result saved = launch::Run({.ranks = GetParam(), .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = root});
     ASSERT_INIT(ctx);
     Model model(rank, ctx, Cut::kRows);

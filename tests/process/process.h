@@ -116,6 +116,12 @@ inline void ExpectSame(const Result& r, const std::string& key, std::vector<int>
 
 using Ranks = std::set<int>;
 
+// A test whose body holds for any number of ranks; K09 runs it with one too.
+using ForAnyRanks = testing::TestWithParam<int>;
+inline std::string RankCount(const testing::TestParamInfo<int>& info) {
+  return info.param == 1 ? "OneRank" : std::to_string(info.param) + "Ranks";
+}
+
 // One rank of a small job: W f32 [16, 4] cut by rows, element i holding base + i.
 class Trainer {
  public:
