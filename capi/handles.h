@@ -35,9 +35,14 @@ struct ckpt_state {
 struct ckpt_reader {
   pid_t pid = 0;
   std::unique_ptr<ckpt::Reader> reader;
-  std::vector<std::string> step_paths;             // as reader->steps()
-  std::vector<std::pair<size_t, size_t>> tensors;  // file, tensor within it
-  std::vector<std::string> tensor_names;           // as tensors; a foreign U+0000 shown escaped
+  std::vector<std::string> step_paths;  // as reader->steps()
+  struct Tensor {
+    std::string file;
+    const ckpt::PlacedTensor* tensor = nullptr;  // in the reader's catalog
+    std::string name, alias_of;                  // a foreign U+0000 shown escaped
+    ckpt::Dims shape;                            // in elements
+  };
+  std::vector<Tensor> tensors;  // then the aliases
 };
 
 namespace ckpt::capi {

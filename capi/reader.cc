@@ -5,6 +5,8 @@
 // Test: tests/conformance/reader.c
 #include <unistd.h>
 
+#include <map>
+
 #include "capi/barrier.h"
 #include "capi/callbacks.h"
 #include "capi/handles.h"
@@ -23,6 +25,30 @@ Status PastTheEnd() { return Status(Code::kNotFound, "past the end"); }
 
 const CommitRecord& RecordOf(const ckpt_reader* r) { return r->reader->catalog().record; }
 
+// A name as a C string: one from another writer may hold a NUL.
+std::string Lendable(const std::string& name) {
+  return name.find('\0') == std::string::npos ? name : Printable(name, SIZE_MAX);
+}
+
+// Aliases stand behind the tensors, with what they stand for.
+void AddAliases(const Catalog& catalog, ckpt_reader* handle) {
+  std::map<std::pair<std::string, std::string>, size_t> tensors;
+  for (size_t i = 0; i < handle->tensors.size(); ++i) {
+    const TensorDesc& desc = handle->tensors[i].tensor->desc;
+    tensors[{desc.group, desc.name}] = i;
+  }
+  for (const auto& [group, aliases] : catalog.record.aliases) {
+    for (const auto& [alias, of] : aliases) {
+      const auto at = tensors.find({group, of});
+      if (at == tensors.end()) continue;  // ReadCatalog refuses it
+      ckpt_reader::Tensor entry = handle->tensors[at->second];
+      entry.name = Lendable(alias);
+      entry.alias_of = Lendable(of);
+      handle->tensors.push_back(std::move(entry));
+    }
+  }
+}
+
 // The list of tensors and the paths of the steps, once: what is lent must stay where it is.
 std::unique_ptr<ckpt_reader> MakeHandle(std::unique_ptr<Reader> reader) {
   auto handle = std::make_unique<ckpt_reader>();
@@ -30,13 +56,12 @@ std::unique_ptr<ckpt_reader> MakeHandle(std::unique_ptr<Reader> reader) {
   const auto& files = reader->catalog().files;
   for (size_t f = 0; f < files.size(); ++f) {
     if (files[f].group.empty() || files[f].group == kBlobGroup) continue;
-    for (size_t t = 0; t < files[f].tensors.size(); ++t) {
-      const std::string& name = files[f].tensors[t].desc.name;
-      handle->tensors.emplace_back(f, t);
-      const bool has_nul = name.find('\0') != std::string::npos;
-      handle->tensor_names.push_back(has_nul ? Printable(name, SIZE_MAX) : name);
+    for (const PlacedTensor& tensor : files[f].tensors) {
+      handle->tensors.push_back(
+          {files[f].name, &tensor, Lendable(tensor.desc.name), "", LogicalShape(tensor.desc)});
     }
   }
+  AddAliases(reader->catalog(), handle.get());
   const std::string& path = reader->path();  // of the open step's folder
   const std::string root = path.substr(0, path.rfind('/') + 1);
   for (const StepEntry& step : reader->steps()) {
@@ -81,19 +106,18 @@ Status Checkpoint(const ckpt_reader* r, uint64_t i, ckpt_checkpoint_info* out) {
 
 Status TensorInfo(const ckpt_reader* r, uint64_t i, ckpt_tensor_info* out) {
   if (i >= r->tensors.size()) return PastTheEnd();
-  const auto [f, t] = r->tensors[i];
-  const FileLayout& file = r->reader->catalog().files[f];
-  const PlacedTensor& tensor = file.tensors[t];
+  const ckpt_reader::Tensor& entry = r->tensors[i];
+  const TensorDesc& desc = entry.tensor->desc;
   ckpt_tensor_info info = {};
-  info.dtype = tensor.desc.dtype;
-  info.name = r->tensor_names[i].c_str();
-  info.group = file.group.c_str();
-  info.alias_of = "";
-  info.file = file.name.c_str();
-  info.ndim = static_cast<int32_t>(tensor.desc.shape.size());
-  info.global_shape = tensor.desc.shape.data();
-  info.bytes = tensor.desc.bytes;
-  info.file_offset = tensor.offset;
+  info.dtype = desc.dtype;
+  info.name = entry.name.c_str();
+  info.group = desc.group.c_str();
+  info.alias_of = entry.alias_of.c_str();
+  info.file = entry.file.c_str();
+  info.ndim = static_cast<int32_t>(entry.shape.size());
+  info.global_shape = entry.shape.data();
+  info.bytes = desc.bytes;
+  info.file_offset = entry.tensor->offset;
   return WriteStruct(info, out);
 }
 

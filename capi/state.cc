@@ -85,9 +85,8 @@ ckpt_status ckpt_state_update_blob(ckpt_state* s, uint64_t id, void* data, uint6
 ckpt_status ckpt_state_add_alias(ckpt_state* s, const char* group, const char* alias,
                                  const char* of, ckpt_error** err) noexcept {
   return Change(s, err, [&]() -> Status {
-    static_cast<void>(group);
     if (alias == nullptr || of == nullptr) return Invalid("alias", "alias or of is NULL");
-    return Unsupported(alias, "ckpt_state_add_alias is not in this version");
+    return s->state.AddAlias(group == nullptr ? "model" : group, alias, of);
   });
 }
 
@@ -97,7 +96,7 @@ ckpt_status ckpt_state_rename(ckpt_state* s, const char* from_prefix, const char
     if (from_prefix == nullptr || to_prefix == nullptr) {
       return Invalid("from_prefix", "from_prefix or to_prefix is NULL");
     }
-    return Unsupported(from_prefix, "ckpt_state_rename is not in this version");
+    return s->state.AddRename(from_prefix, to_prefix);
   });
 }
 

@@ -41,9 +41,6 @@ class Tensor {
       return Bad(fmt::format("unknown flag {:#x}", t_.flags & ~kKnown));
     }
     if (t_.shard_kind > CKPT_SHARD_FLAT) return Bad(Cat("unknown shard_kind ", t_.shard_kind));
-    if (t_.store_dtype != 0 && t_.store_dtype != t_.dtype) {
-      return Later(fmt::format("store_dtype {:#x}", t_.store_dtype));
-    }
     if (t_.device_type < 0) return Bad(Cat("device_type is ", t_.device_type));
     if (t_.device_type >= kHostDevices) {
       return Later(Cat("device memory (device_type ", t_.device_type, ")"));
@@ -75,21 +72,9 @@ class Tensor {
     return Status();
   }
 
-  // Compact row-major strides are what NULL means; a dimension of one element has any stride.
   Status CheckStrides() const {
-    if (t_.strides == nullptr) return Status();
-    if (t_.shard_kind == CKPT_SHARD_FLAT) return Bad("a FLAT shard has no strides");
-    const int64_t* shape = t_.shard_kind == CKPT_SHARD_BOX ? t_.extent : t_.global_shape;
-    int64_t compact = 1;
-    for (int32_t d = t_.ndim; d-- > 0;) {
-      if (shape[d] <= 0) return Status();  // empty, or an error that core names
-      if (shape[d] > 1 && t_.strides[d] != compact) {
-        return Later(
-            Cat("stride ", t_.strides[d], " in dimension ", d, " (compact: ", compact, ")"));
-      }
-      if (__builtin_mul_overflow(compact, shape[d], &compact)) return Status();  // core: LIMIT
-    }
-    return Status();
+    if (t_.strides == nullptr || t_.shard_kind != CKPT_SHARD_FLAT) return Status();
+    return Bad("a FLAT shard has no strides");
   }
 
   const ckpt_tensor& t_;
@@ -112,12 +97,14 @@ Result<TensorSpec> ConvertTensor(const ckpt_tensor* in, uint64_t index) {
   spec.group = t.group == nullptr ? "model" : t.group;
   spec.name = t.name;
   spec.dtype = t.dtype;
+  spec.store_dtype = t.store_dtype;
   spec.shape = CopyDims(t.global_shape, t.ndim);
   spec.kind = static_cast<TensorSpec::Kind>(t.shard_kind);
   spec.offset = CopyDims(t.offset, t.ndim);
   spec.extent = CopyDims(t.extent, t.ndim);
   spec.flat_offset = t.flat_offset;
   spec.flat_count = t.flat_count;
+  spec.strides = CopyDims(t.strides, t.ndim);
   spec.data = t.data;
   spec.optional = (t.flags & CKPT_TENSOR_OPTIONAL) != 0;
   spec.required = (t.flags & CKPT_TENSOR_REQUIRED) != 0;

@@ -9,8 +9,9 @@
 namespace {
 
 constexpr std::string_view kFeatures[] = {
-    "comm.env",  "comm.self",     "io.direct",   "load.latest",
-    "load.step", "reader.verify", "reader.blob", "replica.check",
+    "comm.env",    "comm.self",     "io.direct",     "load.convert",  "load.latest",
+    "load.step",   "replica.check", "reader.blob",   "reader.verify", "save.cast",
+    "state.alias", "state.rename",  "state.strides",
 };
 
 }  // namespace

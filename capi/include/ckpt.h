@@ -87,12 +87,12 @@ CKPT_API const char* ckpt_version_string(void) CKPT_NOEXCEPT;
 
 /* 1 if this library has the optional part `name`, else 0 (also for NULL and for names that it does
  * not know).  Any thread, any time.  [cb]
- *   in this version: "comm.env" "comm.self" "io.direct" "load.latest" "load.step" "reader.verify"
- *                    "reader.blob" "replica.check"
+ *   in this version: "comm.env" "comm.self" "io.direct" "load.convert" "load.latest" "load.step"
+ *                    "reader.blob" "reader.verify" "replica.check" "save.cast" "state.alias"
+ *                    "state.rename" "state.strides"
  *   not yet:         "comm.tcp" "comm.mpi" "comm.nccl" "comm.vtable" "device.cuda" "io.uring"
- *                    "save.async" "save.lazy" "save.cast" "save.replace" "save.keep" "state.alias"
- *                    "state.rename" "state.strides" "load.convert" "load.fallback" "advise" "pin"
- *                    "retention" "background" "reader.read" "reader.map" */
+ *                    "save.async" "save.lazy" "save.replace" "save.keep" "load.fallback" "advise"
+ *                    "pin" "retention" "background" "reader.read" "reader.map" */
 CKPT_API int32_t ckpt_has_feature(const char* name) CKPT_NOEXCEPT;
 
 /* ---- status and errors ----------------------------------------------------------------------- */
@@ -335,7 +335,12 @@ CKPT_API ckpt_status ckpt_advise(ckpt_ctx* c, int64_t step, ckpt_advice* out,
 /* ---- state ----------------------------------------------------------------------------------- */
 
 /* dtype = code | bits << 8 | lanes << 16: the bytes of a DLDataType (dlpack.h: 0 int, 1 uint,
- * 2 float, 4 bfloat, 5 complex, 6 bool, ...). */
+ * 2 float, 4 bfloat, 5 complex, 6 bool, 10 float8 e4m3fn, 12 float8 e5m2, 14 float8 e8m0,
+ * 17 float4 e2m1fn).  Whole-byte types that safetensors cannot name (complex128, int128, ...) are
+ * stored as U8 with one more dimension; a load gives them back as they were.  Packed: F4, two
+ * elements in a byte, passed through; its last dimension, offsets and extents there, flat ranges
+ * and outer strides must be multiples of 2, and the last dimension contiguous.  Other packed types
+ * are UNSUPPORTED. */
 #define CKPT_DTYPE(code, bits) ((uint32_t)(code) | ((uint32_t)(bits) << 8) | (1u << 16))
 
 /* Values of ckpt_tensor.shard_kind: which part of the tensor this rank's memory holds */
@@ -346,7 +351,9 @@ CKPT_API ckpt_status ckpt_advise(ckpt_ctx* c, int64_t step, ckpt_advice* out,
 /* Flags of ckpt_tensor */
 #define CKPT_TENSOR_OPTIONAL (1u << 0) /* load: absence is not an error */
 #define CKPT_TENSOR_READY (1u << 1)    /* device data needs no stream ordering; host: no effect */
-#define CKPT_TENSOR_REQUIRED (1u << 2) /* save: some rank must hold data of this name */
+/* Save: some rank must hold data of this name (an empty shard names it without any).  Load: may not
+ * be missing, whatever CKPT_LOAD_ALLOW_MISSING says. */
+#define CKPT_TENSOR_REQUIRED (1u << 2)
 
 /* One shard of one tensor.  Several shards, also of one rank, may share a name: together they must
  * cover the tensor; equal shards are copies (and compared, key replica.check). */
@@ -356,7 +363,8 @@ typedef struct ckpt_tensor {
   const char* name;            /* unique in its group; any UTF-8 but "" and "__metadata__" */
   const char* group;           /* [A-Za-z0-9_-]{1,64}, not "blobs"; NULL = "model" */
   uint32_t dtype;              /* CKPT_DTYPE, or any DLDataType with one lane */
-  uint32_t store_dtype;        /* 0 = as dtype; another: [not in this version] */
+  uint32_t store_dtype;        /* 0 = as dtype; else cast on save, and back on load: between
+                                  F64, F32, BF16, F16, F8_E4M3 and F8_E5M2, nearest even */
   int32_t ndim;                /* of the whole tensor, 0 .. 64; 0 = one element */
   uint32_t shard_kind;         /* CKPT_SHARD_*; fields of the other kinds stay zero */
   const int64_t* global_shape; /* ndim dimensions of the whole tensor, in elements */
@@ -364,8 +372,9 @@ typedef struct ckpt_tensor {
   const int64_t* extent;       /* BOX: ndim values */
   int64_t flat_offset;         /* FLAT: first element */
   int64_t flat_count;          /* FLAT: number of elements */
-  const int64_t* strides;      /* elements, of the local shard; NULL = compact row-major;
-                                  anything but compact: [not in this version] */
+  const int64_t* strides;      /* ndim values, in elements, of the local shard: any order,
+                                  negative, 0 (broadcast; save only); NULL = compact row-major.
+                                  FLAT: NULL */
   void* data;                  /* the shard's first element; NULL only if it has none */
   int32_t device_type;         /* DLPack's; 0 and 1 = host; others: [not in this version] */
   int32_t device_id;           /* of a device; host: no effect */
@@ -385,12 +394,16 @@ CKPT_API ckpt_status ckpt_state_new(ckpt_ctx* c, ckpt_state** out, ckpt_error** 
  *   INVALID_ARGUMENT  name, group, dtype, shape, shard, flags, missing data (cause.name: which)
  *   SHAPE             a shard that lies outside its tensor
  *   LIMIT             more than 2^62 elements or bytes
- *   UNSUPPORTED       store_dtype, strides, device memory, sub-byte dtypes */
+ *   UNSUPPORTED       a cast that is not built, device memory, packed dtypes other than F4 */
 CKPT_API ckpt_status ckpt_state_add_tensors(ckpt_state* s, const ckpt_tensor* const* t, uint64_t n,
                                             uint64_t* first_id, ckpt_error** err) CKPT_NOEXCEPT;
 
-/* Declares that `alias` is another name of tensor `of` (tied weights), stored once.
- * [not in this version: UNSUPPORTED, and the state is poisoned] */
+/* Declares that `alias` is another name of tensor `of` of the group (NULL = "model"): tied weights.
+ * They are stored once, under `of` (key ties=duplicate: under every name), and load under any of
+ * the names: into a state with or without the tie, also from a checkpoint that has only the alias.
+ * Some ranks may declare what others do not; `alias` is given as a tensor by none.  Nothing is
+ * guessed from equal pointers.
+ * Failure: INVALID_ARGUMENT, and the state is poisoned. */
 CKPT_API ckpt_status ckpt_state_add_alias(ckpt_state* s, const char* group, const char* alias,
                                           const char* of, ckpt_error** err) CKPT_NOEXCEPT;
 
@@ -430,8 +443,11 @@ CKPT_API ckpt_status ckpt_state_add_blob(ckpt_state* s, const ckpt_blob* b, uint
 CKPT_API ckpt_status ckpt_state_update_blob(ckpt_state* s, uint64_t id, void* data, uint64_t bytes,
                                             ckpt_error** err) CKPT_NOEXCEPT;
 
-/* Renames by prefix on save and load ("_orig_mod." -> "").
- * [not in this version: UNSUPPORTED, and the state is poisoned] */
+/* From now on names of tensors and aliases that begin with from_prefix are stored, and looked up by
+ * a load, with to_prefix instead: ("_orig_mod.", "") saves a wrapped model under its own names,
+ * ("", "_orig_mod.") loads one that was saved with the prefix.  Of several renames the first that
+ * fits is taken, once.  A save or load in which two names become equal is INVALID_ARGUMENT.
+ * Failure: INVALID_ARGUMENT, and the state is poisoned. */
 CKPT_API ckpt_status ckpt_state_rename(ckpt_state* s, const char* from_prefix,
                                        const char* to_prefix, ckpt_error** err) CKPT_NOEXCEPT;
 
@@ -499,7 +515,7 @@ typedef struct ckpt_save_options {
 #define CKPT_LOAD_STEP 1u   /* `step` */
 
 /* Flags of ckpt_load_options */
-#define CKPT_LOAD_CONVERT (1u << 0) /* allow a change between F32, BF16 and F16: nearest even */
+#define CKPT_LOAD_CONVERT (1u << 0) /* other dtypes than memory's may be stored: as store_dtype */
 #define CKPT_LOAD_ALLOW_MISSING (1u << 1) /* names that are absent are counted, not an error */
 #define CKPT_LOAD_NO_UNUSED (1u << 2)     /* unused names are an error */
 #define CKPT_LOAD_FALLBACK (1u << 3)      /* [not in this version] newest corrupt: an older one */
@@ -651,7 +667,7 @@ typedef struct ckpt_tensor_info {
   uint32_t dtype;              /* CKPT_DTYPE */
   const char* name;            /* as saved */
   const char* group;           /* "model", ... */
-  const char* alias_of;        /* the stored tensor that this name stands for */
+  const char* alias_of;        /* the stored tensor that this name stands for; "" = itself */
   const char* file;            /* name within the step folder */
   int32_t ndim;                /* 0 .. 64 */
   uint32_t reserved0;          /* 0 */
@@ -689,7 +705,7 @@ CKPT_API ckpt_status ckpt_open(const char* uri, uint32_t which, int64_t step, ck
 CKPT_API ckpt_status ckpt_reader_checkpoint(const ckpt_reader* r, uint64_t i,
                                             ckpt_checkpoint_info* out) CKPT_NOEXCEPT;
 
-/* The i-th tensor of the open step, in order of files and offsets. */
+/* The i-th tensor of the open step, in order of files and offsets; then the aliases. */
 CKPT_API ckpt_status ckpt_reader_tensor(const ckpt_reader* r, uint64_t i,
                                         ckpt_tensor_info* out) CKPT_NOEXCEPT;
 

@@ -42,8 +42,10 @@ std::string TensorTable(const Checkpoint& checkpoint) {
   std::vector<std::vector<std::string>> rows = {
       {"GROUP", "TENSOR", "DTYPE", "SHAPE", "SIZE", "FILE"}};
   for (const ckpt_tensor_info& t : checkpoint.Tensors()) {
-    rows.push_back({Escaped(t.group), Escaped(t.name), DTypeName(t.dtype),
-                    Shape(t.global_shape, t.ndim), HumanBytes(t.bytes), Escaped(t.file)});
+    const bool alias = *t.alias_of != '\0';
+    rows.push_back(
+        {Escaped(t.group), Escaped(t.name) + (alias ? " = " + Escaped(t.alias_of) : std::string()),
+         DTypeName(t.dtype), Shape(t.global_shape, t.ndim), HumanBytes(t.bytes), Escaped(t.file)});
   }
   return Table(rows, {4});
 }
@@ -90,6 +92,7 @@ Json TensorsJson(const Checkpoint& checkpoint) {
     item["bytes"] = t.bytes;
     item["file"] = t.file;
     item["file_offset"] = t.file_offset;
+    if (*t.alias_of != '\0') item["alias_of"] = t.alias_of;
     out.push_back(std::move(item));
   }
   return out;

@@ -121,10 +121,21 @@ Key IoEngine() {
 }
 
 Key ReplicaCheck() {
-  return {"replica.check", "full", Scope::kJob, "full, sampled or off",
+  return {"replica.check", "sampled", Scope::kJob, "full, sampled or off",
           [](std::string_view value, Config* config) {
-            if (value != "full" && value != "off") return std::string();
-            config->replica_check = value == "full";
+            if (value != "full" && value != "sampled" && value != "off") return std::string();
+            config->replica_check = value == "full"      ? ReplicaCheck::kFull
+                                    : value == "sampled" ? ReplicaCheck::kSampled
+                                                         : ReplicaCheck::kOff;
+            return std::string(value);
+          }};
+}
+
+Key Ties() {
+  return {"ties", "drop", Scope::kJob, "drop or duplicate",
+          [](std::string_view value, Config* config) {
+            if (value != "drop" && value != "duplicate") return std::string();
+            config->duplicate_ties = value == "duplicate";
             return std::string(value);
           }};
 }
@@ -137,7 +148,7 @@ const std::vector<Key>& Keys() {
   static const std::vector<Key> keys = {
       Unbuilt("keep_last", "0", Scope::kJob),
       Size("max_file_bytes", "5000000000", Scope::kJob, &Config::max_file_bytes, {1, kUnlimited}),
-      Unbuilt("ties", "drop", Scope::kJob),
+      Ties(),
       ReplicaCheck(),
       Size("io.align", "4KiB", Scope::kJob, &Config::io_align, {4 * kKiB, 64 * kMiB, 1, true}),
       IoDirect(),
@@ -156,7 +167,8 @@ const std::vector<Key>& Keys() {
       Unbuilt("slot.reuse", "off", Scope::kJob),
       Unbuilt("writers.per_host", "0", Scope::kJob),
       Unbuilt("owner.force", "off", Scope::kJob),
-      Size("limits.chunk_bytes", "16MiB", Scope::kJob, &Config::chunk_bytes, {64, kGiB}),
+      Size("limits.chunk_bytes", "16MiB", Scope::kJob, &Config::chunk_bytes,
+           {64, kGiB, 16}),  // no message cuts an element
   };
   return keys;
 }
@@ -183,7 +195,7 @@ Status UnknownKey(size_t line, std::string_view name) {
 
 // Values that a later version will take: not wrong, only not built.
 bool IsLaterValue(std::string_view key, std::string_view value) {
-  return (key == "replica.check" && value == "sampled") || (key == "io.engine" && value == "uring");
+  return key == "io.engine" && value == "uring";
 }
 
 // Sets one key; returns its canonical text.

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "meta/memory.h"
 #include "meta/meta.h"
 #include "store/store.h"
 #include "util/log.h"
@@ -24,6 +25,9 @@ namespace ckpt {
 // --- configuration (docs/configuration.md)
 // --------------------------------------------------------
 
+// How declared copies are compared: all bytes; all up to 64 MiB and samples of what is larger; not.
+enum class ReplicaCheck { kOff, kSampled, kFull };
+
 struct Config {
   uint64_t max_file_bytes = 5'000'000'000;
   uint64_t io_align = 4096;
@@ -33,7 +37,8 @@ struct Config {
   uint64_t io_stall_timeout_ms = 120000;
   uint64_t min_run = 256 << 10;
   uint64_t chunk_bytes = 16 << 20;
-  bool replica_check = true;
+  ReplicaCheck replica_check = ReplicaCheck::kSampled;
+  bool duplicate_ties = false;  // ties=duplicate
   // Job-wide keys in canonical text, for comparison across ranks.
   std::vector<std::pair<std::string, std::string>> job_wide;
 };
@@ -47,12 +52,14 @@ Result<Config> ParseConfig(std::string_view text);
 
 struct TensorSpec {
   std::string group, name;
-  DType dtype = 0;
-  Dims shape;
+  DType dtype = 0;        // in memory
+  DType store_dtype = 0;  // 0: as in memory
+  Dims shape;             // this and all that follows: elements
   enum class Kind { kWhole, kBox, kFlat } kind = Kind::kWhole;
   Dims offset, extent;                      // kBox
   int64_t flat_offset = 0, flat_count = 0;  // kFlat
-  void* data = nullptr;  // compact row-major shard; nullptr only if it has no elements
+  Dims strides;                             // of the shard (not kFlat); empty: compact row-major
+  void* data = nullptr;                     // its first element; nullptr only if it has none
   bool optional = false, required = false;
 };
 struct BlobSpec {
@@ -73,18 +80,27 @@ class State {
   // the next collective call fails on all ranks with this error.
   Result<uint64_t> AddTensor(const TensorSpec& spec);
   Result<uint64_t> AddBlob(const BlobSpec& spec);
+  Status AddAlias(const std::string& group, const std::string& name, const std::string& of);
+  // Names that begin with `from` are stored, and looked up, with `to` instead; of several renames
+  // the first that fits is taken, once.
+  Status AddRename(const std::string& from, const std::string& to);
   Status UpdateTensor(uint64_t id, void* data);
   Status UpdateBlob(uint64_t id, void* data, uint64_t bytes);
   void Poison(const Status& status);
 
   struct Tensor {
-    TensorDesc desc;
+    TensorDesc desc;  // as stored, but for renames
     Geometry geometry;
-    void* data = nullptr;
+    ShardMemory memory;
     bool optional = false, required = false;
   };
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<BlobSpec>& blobs() const { return blobs_; }
+  const std::vector<AliasDesc>& aliases() const { return aliases_; }
+  // What `name` is called in a checkpoint.
+  std::string StoredName(const std::string& name) const;
+  // INVALID_ARGUMENT when renames make two names equal, or one that cannot be stored.
+  Status CheckStoredNames() const;
   const Status& poison() const { return poison_; }
 
   // Of the last load into this state.
@@ -93,6 +109,8 @@ class State {
  private:
   std::vector<Tensor> tensors_;
   std::vector<BlobSpec> blobs_;
+  std::vector<AliasDesc> aliases_;
+  std::vector<std::pair<std::string, std::string>> renames_;
   Status poison_;
 };
 

@@ -225,6 +225,11 @@ class LoadRun {
     result_->missing = state_.missing.size();
     result_->unused = state_.unused.size();
     if (asked.ok()) WarnOfOtherLayout();
+    if (asked.ok() && match_.tensors == 0 && !state_.tensors().empty()) {
+      s_->Warn(catalog_->record.step,
+               Cat("none of the ", state_.tensors().size(),
+                   " tensors that this rank asked for is in ", catalog_->folder));
+    }
     return asked.status();
   }
 
@@ -277,17 +282,35 @@ class LoadRun {
 
 }  // namespace
 
+namespace {
+
+Status LocalCheck(const State& state, const std::string& path) {
+  CKPT_RETURN_IF_ERROR(state.poison());
+  CKPT_RETURN_IF_ERROR(state.CheckStoredNames());
+  for (const State::Tensor& tensor : state.tensors()) {
+    if (!SelfOverlaps(tensor.memory)) continue;
+    Cause cause;
+    cause.name = tensor.desc.name;
+    cause.field = "strides";
+    return Status(Code::kInvalidArgument,
+                  Cat("tensor \"", Printable(tensor.desc.name), "\": strides ",
+                      Bracketed(tensor.memory.strides), " of ", Bracketed(tensor.memory.extent),
+                      " (joined) let elements share memory: nothing can be loaded into it"),
+                  std::move(cause));
+  }
+  if (!path.empty()) return Status();
+  return Status(Code::kInvalidArgument, "neither the context's root nor a uri says what to load");
+}
+
+}  // namespace
+
 Status SessionImpl::Load(State& state, const LoadOptions& o, OpResult* result) {
   CKPT_RETURN_IF_ERROR(Usable());
   const TimePoint start = Clock::now();
   CallScope scope(
       group(), o.latest ? std::string("ckpt_load(newest)") : Cat("ckpt_load(step=", o.step, ")"));
   const std::string path = o.uri.empty() ? root() : AbsolutePath(o.uri);
-  Status local = state.poison();
-  if (local.ok() && path.empty()) {
-    local =
-        Status(Code::kInvalidArgument, "neither the context's root nor a uri says what to load");
-  }
+  const Status local = LocalCheck(state, path);
   const auto cancelled = BeginCancellable();
   Result<uint64_t> round =
       group().Arrive(LoadCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(local));

@@ -41,11 +41,7 @@ Result<Dir> OpenChosen(const std::string& path, const LoadChoice& choice);
 
 struct LoadMatch {
   std::vector<WantedShard> wanted;
-  struct Destination {
-    char* data = nullptr;
-    DType dtype = 0;  // differs from the stored one when the load converts
-  };
-  std::vector<Destination> destinations;  // per wanted shard
+  std::vector<ShardMemory> destinations;  // per wanted shard; another dtype: the load converts
   struct SideFile {
     SmallFileRecord record;
     char* data = nullptr;

@@ -8,7 +8,6 @@
 
 #include "core/load.h"
 #include "io/crc32c.h"
-#include "meta/convert.h"
 #include "util/checked.h"
 #include "util/text.h"
 
@@ -73,12 +72,8 @@ Status LoadData::ReadOne(const ReadExtent& extent, char* buffer) {
     const ByteRange in_tensor{part.range.begin - want.tensor.offset,
                               part.range.end - want.tensor.offset};
     const char* const bytes = buffer + (part.range.begin - extent.range.begin);
-    const LoadMatch::Destination& to = match_.destinations[part.wanted];
-    if (to.dtype == want.tensor.desc.dtype) {
-      ScatterRuns(want.tensor.desc, want.geometry, in_tensor, bytes, to.data);
-    } else {
-      ScatterConverted(want.tensor.desc, want.geometry, in_tensor, bytes, to.dtype, to.data);
-    }
+    ScatterShard(want.tensor.desc, want.geometry, in_tensor, bytes,
+                 match_.destinations[part.wanted]);
     gate_.Leave();
   }
   Event event;

@@ -84,34 +84,91 @@ void AddOnce(std::vector<std::string>* names, const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
 }
 
-Status MatchTensor(const State::Tensor& want, const StoredIndex& index, bool convert,
-                   LoadMatch* match) {
-  const auto it = index.find({want.desc.group, want.desc.name});
-  if (it == index.end()) {
-    AddOnce(&match->missing, want.desc.name);
-    return Status();
+// A tensor by its name, by an alias that the checkpoint has, or by one that the state declares.
+class Lookup {
+ public:
+  Lookup(const State& state, const Catalog& catalog, const StoredIndex& index)
+      : catalog_(catalog), index_(index) {
+    for (const AliasDesc& alias : state.aliases()) {
+      const std::string name = state.StoredName(alias.name);
+      names_of_[{alias.group, state.StoredName(alias.of)}].push_back(name);
+    }
   }
-  const TensorDesc& stored = it->second.tensor->desc;
-  match->asked[it->second.index] = true;
-  if (stored.dtype != want.desc.dtype && !(convert && CanConvert(stored.dtype, want.desc.dtype))) {
-    return Named(
-        Code::kDtype,
-        Cat("tensor \"", Printable(want.desc.name), "\" is stored as ", DTypeText(stored.dtype),
-            " but the destination is ", DTypeText(want.desc.dtype)),
-        want.desc.name, "dtype");
+
+  const Stored* Find(const std::string& group, const std::string& name) const {
+    if (const Stored* stored = Exactly(group, name)) return stored;
+    const auto aliases = catalog_.record.aliases.find(group);
+    if (aliases != catalog_.record.aliases.end()) {
+      const auto of = aliases->second.find(name);
+      if (of != aliases->second.end()) return Exactly(group, of->second);
+    }
+    for (const std::string& alias : AliasesOf(group, name)) {
+      if (const Stored* stored = Exactly(group, alias)) return stored;
+    }
+    return nullptr;
+  }
+  const Stored* Exactly(const std::string& group, const std::string& name) const {
+    const auto it = index_.find({group, name});
+    return it == index_.end() ? nullptr : &it->second;
+  }
+  // Names that the state declares to be another name of this one.
+  const std::vector<std::string>& AliasesOf(const std::string& group,
+                                            const std::string& name) const {
+    static const std::vector<std::string> none;
+    const auto it = names_of_.find({group, name});
+    return it == names_of_.end() ? none : it->second;
+  }
+
+ private:
+  const Catalog& catalog_;
+  const StoredIndex& index_;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> names_of_;
+};
+
+// Asked for by the load's flag, or by the description: memory that is saved as the stored dtype.
+bool MayConvert(const State::Tensor& want, DType stored, bool convert) {
+  if (stored == want.memory.dtype) return true;
+  return CanConvert(stored, want.memory.dtype) && (convert || stored == want.desc.dtype);
+}
+
+Status CheckStored(const State::Tensor& want, const TensorDesc& stored, bool convert) {
+  const std::string& name = want.desc.name;
+  if (!MayConvert(want, stored.dtype, convert)) {
+    return Named(Code::kDtype,
+                 Cat("tensor \"", Printable(name), "\" is stored as ", DTypeText(stored.dtype),
+                     " but the destination is ", DTypeText(want.memory.dtype)),
+                 name, "dtype");
   }
   if (stored.shape != want.desc.shape) {
     return Named(Code::kShape,
-                 Cat("tensor \"", Printable(want.desc.name), "\" is stored with shape ",
-                     Bracketed(stored.shape), " but the destination's global shape is ",
-                     Bracketed(want.desc.shape)),
-                 want.desc.name, "shape");
+                 Cat("tensor \"", Printable(name), "\" is stored with shape ",
+                     Bracketed(LogicalShape(stored)), " but the destination's global shape is ",
+                     Bracketed(LogicalShape(want.desc))),
+                 name, "shape");
   }
-  match->wanted.push_back({it->second.file, *it->second.tensor, want.geometry});
-  match->destinations.push_back({static_cast<char*>(want.data), want.desc.dtype});
-  match->tensors += 1;
-  match->bytes += static_cast<uint64_t>(Elements(want.geometry)) * want.desc.elem_bytes;
   return Status();
+}
+
+// False: there is no such tensor.
+Result<bool> MatchTensor(const State& state, const State::Tensor& want, const Lookup& lookup,
+                         bool convert, LoadMatch* match) {
+  const std::string& group = want.desc.group;
+  const std::string name = state.StoredName(want.desc.name);
+  const Stored* found = lookup.Find(group, name);
+  if (found == nullptr) {
+    AddOnce(&match->missing, want.desc.name);
+    return false;
+  }
+  match->asked[found->index] = true;
+  for (const std::string& alias : lookup.AliasesOf(group, name)) {
+    if (const Stored* copy = lookup.Exactly(group, alias)) match->asked[copy->index] = true;
+  }
+  CKPT_RETURN_IF_ERROR(CheckStored(want, found->tensor->desc, convert));
+  match->wanted.push_back({found->file, *found->tensor, want.geometry});
+  match->destinations.push_back(want.memory);
+  match->tensors += 1;
+  match->bytes += static_cast<uint64_t>(Elements(want.geometry)) * want.memory.elem_bytes;
+  return true;
 }
 
 Status CheckFits(const BlobSpec& want, uint64_t bytes) {
@@ -144,7 +201,7 @@ Status MatchBlob(const BlobSpec& want, const Catalog& catalog, const StoredIndex
       bytes = tensor.desc.bytes;
       CKPT_RETURN_IF_ERROR(CheckFits(want, bytes));
       match->wanted.push_back({it->second.file, tensor, MakeWhole(tensor.desc)});
-      match->destinations.push_back({static_cast<char*>(want.data), kU8});
+      match->destinations.push_back({want.data, kU8, 1, {}, {}});
       match->bytes += bytes;
     }
   }
@@ -191,12 +248,14 @@ Status MatchState(const State& state, const Catalog& catalog, const LoadOptions&
     if (first.ok()) first = status;
   };
   std::vector<std::string> required_missing;
+  const Lookup lookup(state, catalog, index);
   for (const State::Tensor& want : state.tensors()) {
-    keep_first(MatchTensor(want, index, options.convert, match));
-    if (want.optional || index.count({want.desc.group, want.desc.name}) > 0) continue;
-    AddOnce(&required_missing, want.desc.name);
+    const Result<bool> there = MatchTensor(state, want, lookup, options.convert, match);
+    keep_first(there.status());
+    const bool may_lack = want.optional || (options.allow_missing && !want.required);
+    if (there.ok() && !*there && !may_lack) AddOnce(&required_missing, want.desc.name);
   }
-  if (!required_missing.empty() && !options.allow_missing) {
+  if (!required_missing.empty()) {
     keep_first(MissingStatus(required_missing, index, catalog));
   }
   for (const BlobSpec& want : state.blobs()) {

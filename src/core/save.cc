@@ -25,15 +25,22 @@ LocalState DescribeState(const State& state, bool may_write) {
   out.description.may_write = may_write;
   std::map<std::pair<std::string, std::string>, uint32_t> index;
   for (const State::Tensor& tensor : state.tensors()) {
+    TensorDesc desc = tensor.desc;
+    desc.name = state.StoredName(desc.name);
     uint32_t at = static_cast<uint32_t>(out.description.tensors.size());
-    auto [it, fresh] = index.try_emplace({tensor.desc.group, tensor.desc.name}, at);
-    if (fresh || !(out.description.tensors[it->second] == tensor.desc)) {
-      out.description.tensors.push_back(tensor.desc);
+    auto [it, fresh] = index.try_emplace({desc.group, desc.name}, at);
+    if (fresh || !(out.description.tensors[it->second] == desc)) {
+      out.description.tensors.push_back(desc);
     } else {
       at = it->second;
     }
+    if (tensor.required) out.description.required.push_back(at);
     out.description.shards.push_back({at, tensor.geometry});
-    out.sources.push_back({tensor.desc, tensor.geometry, static_cast<const char*>(tensor.data)});
+    out.sources.push_back({std::move(desc), tensor.geometry, tensor.memory});
+  }
+  for (const AliasDesc& alias : state.aliases()) {
+    out.description.aliases.push_back(
+        {alias.group, state.StoredName(alias.name), state.StoredName(alias.of)});
   }
   for (const BlobSpec& blob : state.blobs()) {
     BlobDesc desc;
@@ -49,7 +56,7 @@ LocalState DescribeState(const State& state, bool may_write) {
     tensor.shape = {static_cast<int64_t>(blob.bytes)};
     tensor.elem_bytes = 1;
     tensor.bytes = blob.bytes;
-    out.sources.push_back({tensor, MakeWhole(tensor), static_cast<const char*>(blob.data)});
+    out.sources.push_back({tensor, MakeWhole(tensor), {blob.data, kU8, 1, {}, {}}});
   }
   return out;
 }
@@ -74,6 +81,7 @@ void DataPhase(SessionImpl& session, uint64_t round, SaveData& data, const SaveO
 
 Status LocalCheck(const State& state, const SaveOptions& o) {
   CKPT_RETURN_IF_ERROR(state.poison());
+  CKPT_RETURN_IF_ERROR(state.CheckStoredNames());
   if (o.step < 0) {
     return Status(Code::kInvalidArgument, Cat("step ", o.step, " is negative"));
   }

@@ -27,6 +27,7 @@ struct SaveOrder {
   std::string staging;                                  // folder within the root
   std::vector<std::pair<std::string, uint64_t>> files;  // name, bytes; the plan's file numbers
   std::vector<uint32_t> hash_shards;  // shards with replicas: report their checksums
+  uint64_t hash_seed = 0;             // where samples of large ones are taken; equal on all ranks
   RankPlan plan;
 };
 Bytes EncodeOrder(const SaveOrder& order);
@@ -37,10 +38,13 @@ Result<SaveOrder> DecodeOrder(std::string_view bytes);
 struct SaveVote {
   // Per extent of the order's plan: contributions to the checksum of each block that it touches.
   std::vector<std::vector<uint32_t>> contributions;
-  // Per shard of hash_shards: CRC32C of each kHashChunk of its compact bytes.
+  // Per shard of hash_shards: CRC32C of each kHashChunk of its compact bytes, or of samples of
+  // them.
   std::vector<std::vector<uint32_t>> shard_hashes;
 };
 inline constexpr uint64_t kHashChunk = 16 << 20;
+// replica.check=sampled: tensors above kSampleAbove give kSampleBytes of every kSampleEvery.
+inline constexpr uint64_t kSampleAbove = 64 << 20, kSampleEvery = 1 << 20, kSampleBytes = 4096;
 Bytes EncodeVote(const SaveVote& vote);
 Result<SaveVote> DecodeVote(std::string_view bytes);
 
@@ -50,7 +54,7 @@ Result<SaveVote> DecodeVote(std::string_view bytes);
 struct ShardSource {
   TensorDesc desc;
   Geometry geometry;
-  const char* data = nullptr;
+  ShardMemory memory;
 };
 
 class SaveData {
@@ -99,7 +103,8 @@ class SaveData {
   Status Ask(int32_t peer, const Bytes& request, std::string* reply);
   Status PullPart(const PlacedTensor& tensor, const PlanPart& part, ByteRange range,
                   const Chunk& chunk, char* buffer, std::string* scratch);
-  Status HashShard(const SaveOrder& order, size_t index, SaveVote* vote);
+  Status HashShard(const SaveOrder& order, size_t index, char* buffer, SaveVote* vote);
+  uint32_t HashRange(const ShardSource& source, ByteRange range, uint32_t crc, char* buffer) const;
   Status StopReason() const;
   void Fail(const Status& status) CKPT_EXCLUDES(mu_);
 
@@ -142,6 +147,7 @@ class SaveCoordinator {
   Result<std::vector<FileLayout>> LayoutAll();
   Status Prepare();
   std::vector<Bytes> MakeOrders(const std::vector<RankState>& states, SavePlan plan);
+  void OrderHashes();
   Status CommitPhase(const std::vector<Bytes>& votes);
   Status CheckReplicas(const std::vector<SaveVote>& votes) const;
   Result<CommitRecord> MakeRecord(const std::vector<SaveVote>& votes);
@@ -163,6 +169,7 @@ class SaveCoordinator {
   std::vector<FileLayout> files_;
   std::vector<std::pair<std::string, std::string>> index_files_;
   std::map<std::string, std::vector<std::string>> groups_;
+  AliasMap aliases_;
   std::vector<SaveOrder> orders_;
   std::unique_ptr<StepTransaction> txn_;
   Latch done_;

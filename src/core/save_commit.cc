@@ -145,6 +145,11 @@ Result<CommitRecord> SaveCoordinator::MakeRecord(const std::vector<SaveVote>& vo
   CKPT_ASSIGN_OR_RETURN(record.known, txn_->Known());
   record.groups = groups_;
   record.blobs = blob_records_;
+  record.aliases = aliases_;
+  for (const GlobalTensor& tensor : state_.tensors) {
+    CKPT_ASSIGN_OR_RETURN(const DTypeInfo dtype, FindDType(tensor.desc.dtype));
+    if (!dtype.named) record.dtypes[tensor.desc.group][tensor.desc.name] = dtype.dtype;
+  }
   CKPT_RETURN_IF_ERROR(FillFiles(votes, &record));
   // Side files come last in files_; they have one checksum each and a list of their own.
   for (size_t f = record.files.size(); f > 0 && files_[f - 1].group.empty(); --f) {

@@ -5,6 +5,7 @@
 // folder, plan, and later judge the votes and commit.  Runs on a library thread of rank 0.  Test:
 // tests/process/
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "core/save.h"
@@ -98,6 +99,8 @@ Result<std::vector<Bytes>> SaveCoordinator::PlanPhase(const std::vector<Bytes>& 
     states.push_back(*std::move(state));
   }
   CKPT_ASSIGN_OR_RETURN(state_, MergeStates(states));
+  if (s_->options().config.duplicate_ties) DuplicateTies(&state_);
+  for (const auto& [alias, of] : state_.aliases) aliases_[alias.first][alias.second] = of;
   CKPT_RETURN_IF_ERROR(CheckRequiredBlobs(states));
   CKPT_RETURN_IF_ERROR(AddBlobs(&states));
   CKPT_ASSIGN_OR_RETURN(files_, LayoutAll());
@@ -210,6 +213,8 @@ Result<std::vector<FileLayout>> SaveCoordinator::LayoutAll() {
     side_files.push_back(std::move(file));
   }
   for (auto& [group, tensors] : by_group) {
+    const auto ties = aliases_.find(group);
+    options.aliases = ties == aliases_.end() ? AliasMap::mapped_type() : ties->second;
     CKPT_ASSIGN_OR_RETURN(std::vector<FileLayout> of_group,
                           LayoutGroup(group, std::move(tensors), options));
     if (group != kBlobGroup) index_files_.emplace_back(IndexName(group), IndexJson(of_group));
@@ -237,6 +242,21 @@ Status SaveCoordinator::Prepare() {
   return Status();
 }
 
+// Shards with copies, each once, however many names it is stored under.
+void SaveCoordinator::OrderHashes() {
+  std::set<std::pair<int32_t, uint32_t>> shards;
+  for (const GlobalTensor& tensor : state_.tensors) {
+    if (tensor.desc.group == kBlobGroup || tensor.desc.group.empty()) continue;  // compared above
+    for (const Piece& piece : tensor.pieces) {
+      if (piece.holders.size() < 2) continue;
+      for (const Holder& h : piece.holders) shards.insert({h.rank, h.shard});
+    }
+  }
+  for (const auto& [rank, shard] : shards) orders_[rank].hash_shards.push_back(shard);
+  const uint64_t seed = std::random_device()();
+  for (SaveOrder& order : orders_) order.hash_seed = seed;
+}
+
 std::vector<Bytes> SaveCoordinator::MakeOrders(const std::vector<RankState>& states,
                                                SavePlan plan) {
   orders_.resize(states.size());
@@ -246,15 +266,7 @@ std::vector<Bytes> SaveCoordinator::MakeOrders(const std::vector<RankState>& sta
     for (const FileLayout& file : files_) order.files.emplace_back(file.name, file.bytes);
     order.plan = std::move(plan.ranks[rank]);
   }
-  if (s_->options().config.replica_check) {
-    for (const GlobalTensor& tensor : state_.tensors) {
-      if (tensor.desc.group == kBlobGroup || tensor.desc.group.empty()) continue;  // compared above
-      for (const Piece& piece : tensor.pieces) {
-        if (piece.holders.size() < 2) continue;
-        for (const Holder& h : piece.holders) orders_[h.rank].hash_shards.push_back(h.shard);
-      }
-    }
-  }
+  if (s_->options().config.replica_check != ReplicaCheck::kOff) OrderHashes();
   std::vector<Bytes> out;
   for (const SaveOrder& order : orders_) out.push_back(EncodeOrder(order));
   return out;

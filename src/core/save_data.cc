@@ -3,6 +3,7 @@
 //
 // The data phase of a save on one rank: fill a staging buffer from the caller's memory and from
 // peers, checksum it, write it, sync.  Test: tests/process/
+#include <random>
 #include <thread>
 
 #include "core/save.h"
@@ -17,16 +18,7 @@ constexpr uint32_t kEventProgress = 1;  // ckpt.h
 constexpr Millis kDeathIsHeardWithin(500);
 constexpr Millis kVisibleWithin(5000);  // a folder made by another host may take a moment to appear
 
-// The tensor's bytes [range) of a shard, packed run after run.
-void PackRuns(const TensorDesc& t, const Geometry& g, ByteRange range, const char* shard,
-              char* packed) {
-  ForEachRun(t, g, range, [&](const Run& run) {
-    std::memcpy(packed, shard + run.local_offset, run.bytes);
-    packed += run.bytes;
-  });
-}
-
-// The inverse, into a buffer that holds the tensor's bytes from `origin` on.
+// What AppendShard packed, into a buffer that holds the tensor's bytes from `origin` on.
 void UnpackRuns(const TensorDesc& t, const Geometry& g, ByteRange range, const char* packed,
                 uint64_t origin, char* buffer) {
   ForEachRun(t, g, range, [&](const Run& run) {
@@ -79,13 +71,17 @@ Status SaveData::Provide(std::string_view bytes, std::string* reply) {
                   Cat("a peer asked for shard ", request.shard, " of ", o_.sources.size()));
   }
   const ShardSource& source = o_.sources[request.shard];
+  const uint64_t unit = source.desc.elem_bytes;
+  if (request.range.begin % unit != 0 || request.range.end % unit != 0) {
+    return Status(Code::kComm, "a peer asked for a part of an element");
+  }
   const uint64_t n = BytesWithin(source.desc, source.geometry, request.range);
   if (n > o_.config.chunk_bytes) {
     return Status(Code::kComm, Cat("a peer asked for ", n, " bytes at once"));
   }
   reply->resize(n);
   if (!gate_.Enter()) return Status(Code::kCancelled, "this rank has left the save");
-  PackRuns(source.desc, source.geometry, request.range, source.data, reply->data());
+  AppendShard(source.desc, source.geometry, request.range, source.memory, reply->data());
   gate_.Leave();
   return Status();
 }
@@ -181,8 +177,8 @@ Status SaveData::FillPart(const RankPlan& plan, const PlanPart& part, const Chun
     return Status(Code::kComm, "the plan names no such shard");
   }
   if (!gate_.Enter()) return Status(Code::kCancelled, "the caller has left the save");
-  GatherRuns(tensor.desc, part.geometry, {range.begin - tensor.offset, range.end - tensor.offset},
-             o_.sources[part.source_shard].data, buffer + (range.begin - chunk.range.begin));
+  GatherShard(tensor.desc, part.geometry, {range.begin - tensor.offset, range.end - tensor.offset},
+              o_.sources[part.source_shard].memory, buffer + (range.begin - chunk.range.begin));
   gate_.Leave();
   return Status();
 }
@@ -239,18 +235,41 @@ Status SaveData::WriteChunk(const SaveOrder& order, const Chunk& chunk, char* bu
   return Status();
 }
 
-Status SaveData::HashShard(const SaveOrder& order, size_t index, SaveVote* vote) {
+uint32_t SaveData::HashRange(const ShardSource& source, ByteRange range, uint32_t crc,
+                             char* buffer) const {
+  const ShardMemory& memory = source.memory;
+  if (memory.strides.empty() && memory.dtype == source.desc.dtype) {
+    return Crc32c(crc, static_cast<const char*>(memory.data) + range.begin, range.size());
+  }
+  PackShard(memory, source.desc.dtype, range.begin, range.size(), buffer);
+  return Crc32c(crc, buffer, range.size());
+}
+
+Status SaveData::HashShard(const SaveOrder& order, size_t index, char* buffer, SaveVote* vote) {
   const uint32_t shard = order.hash_shards[index];
   if (shard >= o_.sources.size()) return Status(Code::kComm, "the order names no such shard");
   const ShardSource& source = o_.sources[shard];
   const uint64_t bytes = static_cast<uint64_t>(Elements(source.geometry)) * source.desc.elem_bytes;
-  for (uint64_t at = 0; at < bytes; at += kHashChunk) {
+  const bool sampled =
+      o_.config.replica_check == ReplicaCheck::kSampled && source.desc.bytes > kSampleAbove;
+  std::mt19937_64 draw(order.hash_seed + std::hash<std::string>()(source.desc.name));
+  for (uint64_t chunk = 0; chunk < bytes; chunk += kHashChunk) {
     CKPT_RETURN_IF_ERROR(StopReason());
-    o_.group->Progress(o_.round, at, Cat("checksum of shard ", shard));
+    o_.group->Progress(o_.round, chunk, Cat("checksum of shard ", shard));
     if (!gate_.Enter()) return Status(Code::kCancelled, "the caller has left the save");
-    vote->shard_hashes[index].push_back(
-        Crc32c(0, source.data + at, std::min(kHashChunk, bytes - at)));
+    uint32_t crc = 0;
+    const uint64_t end = std::min(bytes, chunk + kHashChunk);
+    for (uint64_t at = chunk; at < end; at += kSampleEvery) {
+      ByteRange range{at, std::min(end, at + kSampleEvery)};
+      // Offsets in units of kSampleBytes: no element is cut.
+      if (sampled && range.size() > kSampleBytes) {
+        range.begin += draw() % (range.size() / kSampleBytes) * kSampleBytes;
+        range.end = range.begin + kSampleBytes;
+      }
+      crc = HashRange(source, range, crc, buffer);
+    }
     gate_.Leave();
+    vote->shard_hashes[index].push_back(crc);
   }
   return Status();
 }
@@ -264,7 +283,7 @@ Status SaveData::Work(const SaveOrder& order, SaveVote* vote) {
     CKPT_RETURN_IF_ERROR(StopReason());
     CKPT_RETURN_IF_ERROR(i < chunks_.size()
                              ? WriteChunk(order, chunks_[i], buffer.data(), &scratch, vote)
-                             : HashShard(order, i - chunks_.size(), vote));
+                             : HashShard(order, i - chunks_.size(), buffer.data(), vote));
   }
   return Status();
 }

@@ -45,6 +45,7 @@ Bytes EncodeOrder(const SaveOrder& order) {
     w.U64(bytes);
   }
   PutU32s(w, order.hash_shards);
+  w.U64(order.hash_seed);
   w.Str(EncodeRankPlan(order.plan));
   return w.Take();
 }
@@ -59,6 +60,7 @@ Result<SaveOrder> DecodeOrder(std::string_view bytes) {
     size = r.U64();
   }
   order.hash_shards = GetU32s(r);
+  order.hash_seed = r.U64();
   const std::string plan = r.Str();
   if (!r.AtEnd()) return Malformed("save order");
   CKPT_ASSIGN_OR_RETURN(order.plan, DecodeRankPlan(plan));

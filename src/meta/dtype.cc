@@ -12,7 +12,7 @@
 namespace ckpt {
 namespace {
 
-// bytes == 0: known, but not storable yet.  `name` is safetensors' name where it has one.
+// bytes == 0: known, but not storable.
 constexpr DTypeInfo kDTypes[] = {
     {MakeDType(6, 8), "BOOL", 1},
     {MakeDType(1, 8), "U8", 1},
@@ -31,30 +31,30 @@ constexpr DTypeInfo kDTypes[] = {
     {MakeDType(2, 64), "F64", 8},
     {MakeDType(0, 64), "I64", 8},
     {MakeDType(1, 64), "U64", 8},
-    {MakeDType(17, 4), "F4", 0},
+    {MakeDType(17, 4), "F4", 1, 2},
     {MakeDType(15, 6), "F6_E2M3", 0},
     {MakeDType(16, 6), "F6_E3M2", 0},
-    {MakeDType(7, 8), "float8_e3m4", 0},
-    {MakeDType(8, 8), "float8_e4m3", 0},
-    {MakeDType(9, 8), "float8_e4m3b11fnuz", 0},
-    {MakeDType(11, 8), "float8_e4m3fnuz", 0},
-    {MakeDType(13, 8), "float8_e5m2fnuz", 0},
+    {MakeDType(7, 8), "float8_e3m4", 1, 1, false},
+    {MakeDType(8, 8), "float8_e4m3", 1, 1, false},
+    {MakeDType(9, 8), "float8_e4m3b11fnuz", 1, 1, false},
+    {MakeDType(11, 8), "float8_e4m3fnuz", 1, 1, false},
+    {MakeDType(13, 8), "float8_e5m2fnuz", 1, 1, false},
     {MakeDType(0, 1), "int1", 0},
     {MakeDType(0, 2), "int2", 0},
     {MakeDType(0, 4), "int4", 0},
-    {MakeDType(0, 128), "int128", 0},
+    {MakeDType(0, 128), "int128", 16, 1, false},
     {MakeDType(1, 1), "uint1", 0},
     {MakeDType(1, 2), "uint2", 0},
     {MakeDType(1, 4), "uint4", 0},
-    {MakeDType(1, 128), "uint128", 0},
-    {MakeDType(2, 128), "float128", 0},
-    {MakeDType(5, 32), "complex32", 0},
-    {MakeDType(5, 128), "complex128", 0},
+    {MakeDType(1, 128), "uint128", 16, 1, false},
+    {MakeDType(2, 128), "float128", 16, 1, false},
+    {MakeDType(5, 32), "complex32", 4, 1, false},
+    {MakeDType(5, 128), "complex128", 16, 1, false},
 };
 
 Result<DTypeInfo> Storable(const DTypeInfo& info) {
   if (info.bytes > 0) return info;
-  return Status(Code::kUnsupported, Cat("dtype ", info.name, " cannot be stored yet"));
+  return Status(Code::kUnsupported, Cat("dtype ", info.name, " cannot be stored"));
 }
 
 }  // namespace

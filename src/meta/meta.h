@@ -27,12 +27,17 @@ inline constexpr DType kF32 = MakeDType(2, 32), kBF16 = MakeDType(4, 16), kU8 = 
 
 struct DTypeInfo {
   DType dtype = 0;
-  std::string_view name;  // safetensors' name: "F32"
-  uint32_t bytes = 0;     // of one element
+  std::string_view name;  // safetensors' name: "F32"; without one DLPack's, in lower case
+  uint32_t bytes = 0;     // of one unit
+  uint32_t per_unit = 1;  // elements in a unit: 2 for F4, else 1
+  // safetensors has a name for it.  Else it is stored as U8 with one more dimension of `bytes`, and
+  // the commit record has the code.
+  bool named = true;
 };
-// INVALID_ARGUMENT for an unknown code; UNSUPPORTED for a known one that cannot be stored yet (F4).
+// INVALID_ARGUMENT for an unknown code; UNSUPPORTED for a known one that cannot be stored (packed
+// ones without a name in safetensors).
 Result<DTypeInfo> FindDType(DType dtype);
-// CORRUPT for a name that safetensors does not define.
+// CORRUPT for a name that safetensors does not define; UNSUPPORTED for one that we cannot read.
 Result<DTypeInfo> FindDTypeByName(std::string_view name);
 
 using Dims = std::vector<int64_t>;
@@ -41,21 +46,27 @@ using Dims = std::vector<int64_t>;
 // A 0-d tensor has one element.
 Result<int64_t> ElementCount(const Dims& shape);
 
+// Everything below counts in units: an element, or the elements that share a byte (F4: two).  A
+// packed tensor is taken if its last dimension holds whole units, so that no row begins within a
+// byte.
 struct TensorDesc {
   std::string group, name;
-  DType dtype = 0;
-  Dims shape;  // global
-  uint32_t elem_bytes = 0;
-  uint64_t bytes = 0;  // of the whole tensor
+  DType dtype = 0;          // as stored
+  Dims shape;               // global; the last dimension in units
+  uint32_t elem_bytes = 0;  // of a unit
+  uint64_t bytes = 0;       // of the whole tensor
   bool operator==(const TensorDesc&) const = default;
 };
+// The shape in elements: what callers and files say.
+Dims LogicalShape(const TensorDesc& t);
 
 // Checks name (not empty, UTF-8, not "__metadata__", no NUL), group ([A-Za-z0-9_-]{1,64}, not
 // "blobs"), dtype and shape; fills elem_bytes and bytes.  Errors name the tensor (cause.name).
 Result<TensorDesc> MakeTensor(std::string group, std::string name, DType dtype, Dims shape);
 // The part of MakeTensor that knows no names (blobs and side files are U8 tensors too): checks
-// dtype and shape (LIMIT above kMaxDims dimensions), fills elem_bytes and bytes; both are 0 after
-// an error.
+// dtype and shape, which is in elements and becomes one of units (LIMIT above kMaxDims dimensions,
+// INVALID_ARGUMENT for a row that ends within a byte), fills elem_bytes and bytes; both are 0 after
+// an error, and the shape is as it was.
 inline constexpr size_t kMaxDims = 64;
 Status SizeTensor(TensorDesc* t);
 
@@ -122,6 +133,12 @@ struct BlobDesc {
   uint32_t flags = 0;   // CKPT_BLOB_OPTIONAL, _REQUIRED
 };
 
+// Another name of a tensor of its group (tied weights).
+struct AliasDesc {
+  std::string group, name, of;
+  bool operator==(const AliasDesc&) const = default;
+};
+
 // What one rank brings to a save: the tensors it knows (with or without a shard) and its shards.
 // Encoded compactly; the decoder accepts input from a peer and never trusts it.
 struct RankState {
@@ -132,7 +149,9 @@ struct RankState {
   };
   std::vector<Shard> shards;    // index = the rank's shard id, used to pull bytes from it
   std::vector<BlobDesc> blobs;  // index = the rank's blob id
-  bool may_write = true;        // CKPT_INIT_NO_WRITE
+  std::vector<AliasDesc> aliases;
+  std::vector<uint32_t> required;  // indices into tensors: some rank must hold their data
+  bool may_write = true;           // CKPT_INIT_NO_WRITE
 };
 Bytes EncodeRankState(const RankState& s);
 Result<RankState> DecodeRankState(std::string_view bytes);  // COMM if malformed

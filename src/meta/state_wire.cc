@@ -10,7 +10,8 @@
 namespace ckpt {
 namespace {
 
-constexpr uint64_t kTensorBytes = 28, kShardBytes = 21, kBlobBytes = 28;  // least, encoded
+constexpr uint64_t kTensorBytes = 28, kShardBytes = 21, kBlobBytes = 28,
+                   kAliasBytes = 24;  // least, encoded
 
 Status Malformed(std::string_view what) {
   return Status(Code::kComm, Cat("a peer sent a malformed state: ", what));
@@ -22,7 +23,9 @@ Status ReadTensors(WireReader& r, std::vector<TensorDesc>* out) {
   for (uint64_t i = 0; i < n; ++i) {
     TensorDesc t = GetTensor(r);
     if (!r.ok()) return Malformed("tensors");
-    auto checked = MakeTensor(std::move(t.group), std::move(t.name), t.dtype, std::move(t.shape));
+    if (t.elem_bytes == 0) return Malformed(Cat("tensor ", Printable(t.name)));
+    Dims shape = LogicalShape(t);
+    auto checked = MakeTensor(std::move(t.group), std::move(t.name), t.dtype, std::move(shape));
     if (!checked.ok()) return Malformed(checked.status().message());
     out->push_back(std::move(checked).value());
   }
@@ -63,13 +66,33 @@ Status ReadBlobs(WireReader& r, std::vector<BlobDesc>* out) {
   return Status();
 }
 
+Status ReadAliases(WireReader& r, RankState* s) {
+  s->aliases.resize(r.Count(kAliasBytes));
+  for (AliasDesc& alias : s->aliases) {
+    alias.group = r.Str();
+    alias.name = r.Str();
+    alias.of = r.Str();
+    // The names are checked as those of tensors are.
+    if (!r.ok() || !MakeTensor(alias.group, alias.name, kU8, {}).ok() ||
+        !MakeTensor(alias.group, alias.of, kU8, {}).ok()) {
+      return Malformed("aliases");
+    }
+  }
+  s->required.resize(r.Count(sizeof(uint32_t)));
+  for (uint32_t& tensor : s->required) {
+    tensor = r.U32();
+    if (tensor >= s->tensors.size()) return Malformed("required names");
+  }
+  return Status();
+}
+
 }  // namespace
 
 void PutTensor(WireWriter& w, const TensorDesc& t) {
   w.Str(t.group);
   w.Str(t.name);
   w.U32(t.dtype);
-  w.I64s(t.shape);
+  w.I64s(LogicalShape(t));
 }
 
 TensorDesc GetTensor(WireReader& r) {
@@ -125,6 +148,14 @@ Bytes EncodeRankState(const RankState& s) {
     w.U32(b.crc32c);
     w.U32(b.flags);
   }
+  w.U64(s.aliases.size());
+  for (const AliasDesc& alias : s.aliases) {
+    w.Str(alias.group);
+    w.Str(alias.name);
+    w.Str(alias.of);
+  }
+  w.U64(s.required.size());
+  for (uint32_t tensor : s.required) w.U32(tensor);
   return w.Take();
 }
 
@@ -137,6 +168,7 @@ Result<RankState> DecodeRankState(std::string_view bytes) {
   CKPT_RETURN_IF_ERROR(ReadTensors(r, &s.tensors));
   CKPT_RETURN_IF_ERROR(ReadShards(r, &s));
   CKPT_RETURN_IF_ERROR(ReadBlobs(r, &s.blobs));
+  CKPT_RETURN_IF_ERROR(ReadAliases(r, &s));
   if (!r.AtEnd()) return Malformed(r.ok() ? "bytes after the end" : "it is cut short");
   return s;
 }

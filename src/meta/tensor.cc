@@ -64,6 +64,13 @@ Result<int64_t> ElementCount(const Dims& shape) {
   return count;
 }
 
+Dims LogicalShape(const TensorDesc& t) {
+  Dims shape = t.shape;
+  const auto dtype = FindDType(t.dtype);
+  if (dtype.ok() && !shape.empty()) shape.back() *= dtype->per_unit;
+  return shape;
+}
+
 Status SizeTensor(TensorDesc* t) {
   t->elem_bytes = 0;
   t->bytes = 0;
@@ -83,8 +90,19 @@ Status SizeTensor(TensorDesc* t) {
     const Status why(Code::kLimit, "more than 2^62 bytes");
     return BadTensor(Code::kLimit, t->group, t->name, why, "shape");
   }
+  const int64_t units = *count / dtype->per_unit;
+  if (dtype->per_unit > 1) {
+    if (t->shape.empty() || t->shape.back() % dtype->per_unit != 0) {
+      const Status why(
+          Code::kInvalidArgument,
+          Cat("shape ", Bracketed(t->shape), ": ", dtype->name, " packs ", dtype->per_unit,
+              " elements into a byte, so the last dimension must be ", "a multiple of that"));
+      return BadTensor(Code::kInvalidArgument, t->group, t->name, why, "shape");
+    }
+    t->shape.back() /= dtype->per_unit;
+  }
   t->elem_bytes = dtype->bytes;
-  t->bytes = static_cast<uint64_t>(*count) * dtype->bytes;
+  t->bytes = static_cast<uint64_t>(units) * dtype->bytes;
   return Status();
 }
 

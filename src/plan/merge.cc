@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plan/aliases.h"
 #include "plan/coverage.h"
 #include "plan/plan.h"
 #include "util/text.h"
@@ -20,6 +21,7 @@ struct Entry {
   const TensorDesc* desc;
   int32_t first_rank;  // that described it
   std::vector<ShardRef> shards;
+  bool required = false;
 };
 
 std::string DTypeText(DType dtype) {
@@ -27,13 +29,13 @@ std::string DTypeText(DType dtype) {
   return info.ok() ? std::string(info->name) : Cat("dtype ", dtype);
 }
 
-std::string ShapeText(const Dims& shape) { return Bracketed(shape); }
+std::string ShapeText(const TensorDesc& t) { return Bracketed(LogicalShape(t)); }
 
 Status CheckSame(const Entry& e, const TensorDesc& other, int32_t rank) {
   if (*e.desc == other) return Status();
   const bool dtype = e.desc->dtype != other.dtype;
-  const std::string was = dtype ? DTypeText(e.desc->dtype) : ShapeText(e.desc->shape);
-  const std::string is = dtype ? DTypeText(other.dtype) : ShapeText(other.shape);
+  const std::string was = dtype ? DTypeText(e.desc->dtype) : ShapeText(*e.desc);
+  const std::string is = dtype ? DTypeText(other.dtype) : ShapeText(other);
   Cause cause;
   cause.rank = rank;
   cause.name = other.name;
@@ -55,6 +57,7 @@ class Merger {
       CKPT_RETURN_IF_ERROR(CheckSame(entries_[e], t, rank));
       entry_of.push_back(e);
     }
+    for (uint32_t tensor : state.required) entries_[entry_of[tensor]].required = true;
     for (uint32_t i = 0; i < state.shards.size(); ++i) {
       const RankState::Shard& s = state.shards[i];
       if (Elements(s.geometry) == 0) continue;
@@ -67,6 +70,7 @@ class Merger {
     std::vector<GlobalTensor> out;
     out.reserve(entries_.size());
     for (const auto& [name, e] : index_) {  // sorted by (group, name)
+      CKPT_RETURN_IF_ERROR(CheckHeld(entries_[e]));
       auto pieces = MakePieces(*entries_[e].desc, std::move(entries_[e].shards));
       if (!pieces.ok()) return pieces.status();
       out.push_back({*entries_[e].desc, std::move(pieces).value()});
@@ -85,8 +89,18 @@ class Merger {
       return last_ = guess;
     }
     const auto [it, added] = index_.try_emplace(Name(t.group, t.name), entries_.size());
-    if (added) entries_.push_back({&t, rank, {}});
+    if (added) entries_.push_back({&t, rank, {}, false});
     return last_ = it->second;
+  }
+
+  static Status CheckHeld(const Entry& e) {
+    if (!e.required || !e.shards.empty() || e.desc->bytes == 0) return Status();
+    Cause cause;
+    cause.name = e.desc->name;
+    return Status(Code::kNotFound,
+                  Cat("tensor ", e.desc->group, "/", Printable(e.desc->name),
+                      " is required, and no rank holds it"),
+                  std::move(cause));
   }
 
   std::vector<Entry> entries_;
@@ -105,6 +119,7 @@ Result<GlobalState> MergeStates(const std::vector<RankState>& ranks) {
     out.may_write.push_back(ranks[r].may_write);
   }
   CKPT_ASSIGN_OR_RETURN(out.tensors, merger.Finish());
+  CKPT_ASSIGN_OR_RETURN(out.aliases, MergeAliases(ranks, out.tensors));
   return out;
 }
 

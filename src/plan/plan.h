@@ -7,6 +7,7 @@
 #define CKPT_PLAN_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,18 +32,27 @@ struct GlobalTensor {
   TensorDesc desc;
   std::vector<Piece> pieces;
 };
+// Aliases by (group, alias): the name of the tensor that is stored for it.
+using GlobalAliases = std::map<std::pair<std::string, std::string>, std::string>;
 struct GlobalState {
   std::vector<GlobalTensor> tensors;  // sorted by (group, name)
-  std::vector<bool> may_write;        // per rank
+  GlobalAliases aliases;
+  std::vector<bool> may_write;  // per rank
 };
 
 // Merges and checks.  Errors, each naming tensor and ranks (cause.name, cause.rank, cause.field):
-//   MISMATCH  two ranks give one (group, name) another dtype or shape (both values in the text)
+//   MISMATCH  two ranks give one (group, name) another dtype or shape (both values in the text), or
+//             one as a tensor and the other as an alias, or an alias of another tensor
+//   INVALID_ARGUMENT  an alias of a tensor that no rank gives, or in a circle
+//   NOT_FOUND a required tensor that no rank holds
 //   COVERAGE  a gap (the first uncovered element range), an overlap that is not a replica (both
 //   ranks),
 //             one rank giving the same bytes twice, no rank holding a non-empty tensor
 // Empty shards and tensors without elements are legal.  n log n in the number of shards.
 Result<GlobalState> MergeStates(const std::vector<RankState>& ranks);
+
+// Stores tied tensors under every name: aliases become tensors with the same pieces.
+void DuplicateTies(GlobalState* state);
 
 // --- save ---------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 // blocks are checked by who reads them.  Test: tests/unit/store/catalog_test.cc
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "io/crc32c.h"
@@ -158,6 +159,44 @@ void SetGroup(FileLayout* file, const std::string& group) {
   for (PlacedTensor& t : file->tensors) t.desc.group = group;
 }
 
+// What safetensors can only call U8 becomes what the record says it is.
+Status RestoreDTypes(const CommitRecord& record, FileLayout* file) {
+  const auto group = record.dtypes.find(file->group);
+  if (group == record.dtypes.end()) return Status();
+  for (PlacedTensor& t : file->tensors) {
+    const auto found = group->second.find(t.desc.name);
+    if (found == group->second.end()) continue;
+    CKPT_ASSIGN_OR_RETURN(const DTypeInfo dtype, FindDType(found->second));
+    if (t.desc.dtype != kU8 || t.desc.shape.empty() || t.desc.shape.back() != dtype.bytes) {
+      return Bad(file->name, Cat("tensor ", Printable(t.desc.name), " cannot be ", dtype.name),
+                 t.desc.name);
+    }
+    t.desc.dtype = dtype.dtype;
+    t.desc.shape.pop_back();
+    CKPT_RETURN_IF_ERROR(SizeTensor(&t.desc));
+  }
+  return Status();
+}
+
+// An alias stands for a tensor that is there, under a name that no tensor has.
+Status CheckAliases(const Catalog& c) {
+  for (const auto& [group, aliases] : c.record.aliases) {
+    std::set<std::string_view> names;
+    for (const FileLayout& file : c.files) {
+      if (file.group != group) continue;
+      for (const PlacedTensor& t : file.tensors) names.insert(t.desc.name);
+    }
+    for (const auto& [alias, of] : aliases) {
+      if (names.count(of) == 1 && names.count(alias) == 0) continue;
+      return Bad(kRecordFile,
+                 Cat("alias ", Printable(alias), " of ", Printable(of), " in group ", group,
+                     " does not fit the tensors"),
+                 alias);
+    }
+  }
+  return Status();
+}
+
 Status ReadHeaders(const Dir& step, Catalog* c) {
   std::map<std::string, std::string> group_of;
   for (const auto& [group, files] : c->record.groups) {
@@ -166,6 +205,7 @@ Status ReadHeaders(const Dir& step, Catalog* c) {
   for (const FileRecord& record : c->record.files) {
     CKPT_ASSIGN_OR_RETURN(FileLayout file, ReadHeader(step, record));
     SetGroup(&file, group_of[record.name]);
+    CKPT_RETURN_IF_ERROR(RestoreDTypes(c->record, &file));
     file.header = Bytes();
     c->files.push_back(std::move(file));
   }
@@ -181,6 +221,7 @@ Result<Catalog> ReadCatalog(const Dir& step) {
   CKPT_ASSIGN_OR_RETURN(c.record, DecodeRecordOf(step, text));
   c.record_crc32c = Crc32c(0, text.data(), text.size());
   CKPT_RETURN_IF_ERROR(ReadHeaders(step, &c));
+  CKPT_RETURN_IF_ERROR(CheckAliases(c));
   for (const auto* list : {&c.record.index_files, &c.record.side_files}) {
     for (const SmallFileRecord& file : *list) {
       CKPT_RETURN_IF_ERROR(CheckSmallFile(step, file));

@@ -27,7 +27,7 @@ Status ReadTensors(WireReader& r, const FileLayout& file, std::vector<PlacedTens
     t.desc = GetTensor(r);
     t.desc.group = file.group;
     t.offset = r.U64();
-    if (!r.ok() || !SizeTensor(&t.desc).ok()) return Malformed("tensor");
+    if (!r.ok() || t.desc.elem_bytes == 0) return Malformed("tensor");
     if (t.offset < end || t.offset > file.bytes || t.desc.bytes > file.bytes - t.offset) {
       return Malformed("offset of a tensor");
     }

@@ -62,8 +62,11 @@ Result<PlacedTensor> ReadTensor(const std::string& name, const Json& value) {
   CKPT_ASSIGN_OR_RETURN(placed.desc.shape, ReadShape(shape));
   // The caller names the tensor: SizeTensor's own words would do it a second time.
   const Status sized = SizeTensor(&placed.desc);
-  if (!sized.ok())
-    return Status(Code::kCorrupt, Cat("shape ", Printable(JsonText(shape)), " is too large"));
+  if (!sized.ok()) {
+    const bool packed = sized.code() == Code::kInvalidArgument;
+    return Status(Code::kCorrupt, Cat("shape ", Printable(JsonText(shape)),
+                                      packed ? " ends within a byte" : " is too large"));
+  }
   if (range.size() != 2 || !range[0].is_number_unsigned() || !range[1].is_number_unsigned()) {
     return Status(Code::kCorrupt, "data_offsets are not two whole numbers");
   }

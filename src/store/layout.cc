@@ -25,14 +25,18 @@ uint64_t DataStart(uint64_t json_bytes) {
 }
 
 // "name":{"data_offsets":[..],"dtype":"F32","shape":[..]}
-std::string Entry(const TensorDesc& t, std::string_view dtype, uint64_t begin) {
-  const Json value = {
-      {"data_offsets", {begin, begin + t.bytes}}, {"dtype", dtype}, {"shape", t.shape}};
+std::string Entry(const TensorDesc& t, const DTypeInfo& dtype, uint64_t begin) {
+  Dims shape = LogicalShape(t);
+  if (!dtype.named) shape.push_back(dtype.bytes);
+  const Json value = {{"data_offsets", {begin, begin + t.bytes}},
+                      {"dtype", dtype.named ? dtype.name : "U8"},
+                      {"shape", shape}};
   return Cat(JsonText(t.name), ":", JsonText(value));
 }
 
 std::string MetadataEntry(const LayoutOptions& options) {
   Json pairs = options.metadata;
+  for (const auto& [alias, of] : options.aliases) pairs[alias] = of;
   pairs["format"] = "pt";
   return Cat("\"__metadata__\":", JsonText(pairs));
 }
@@ -125,6 +129,15 @@ Status CheckMetadata(const LayoutOptions& options) {
       return Status(Code::kInvalidArgument, "metadata: \"format\" is always \"pt\"");
     }
   }
+  for (const auto& [alias, of] : options.aliases) {
+    if (alias != "format" && options.metadata.count(alias) == 0) continue;
+    Cause cause;
+    cause.name = Printable(alias);
+    return Status(Code::kInvalidArgument,
+                  Cat("alias \"", cause.name, "\" of \"", Printable(of),
+                      "\": __metadata__ has another entry of that name"),
+                  std::move(cause));
+  }
   if (MetadataEntry(options).size() + 2 <= options.max_header_bytes) return Status();
   return Status(Code::kLimit, "metadata: more than a header holds");
 }
@@ -149,11 +162,11 @@ Result<std::vector<FileLayout>> LayoutGroup(const std::string& group,
   std::optional<OpenFile> open(std::in_place, options);
   for (TensorDesc& t : tensors) {
     CKPT_ASSIGN_OR_RETURN(const DTypeInfo dtype, FindDType(t.dtype));
-    std::string entry = Entry(t, dtype.name, open->data_bytes());
+    std::string entry = Entry(t, dtype, open->data_bytes());
     if (!open->empty() && !open->Fits(t, entry)) {
       files.push_back(open->Close(group));
       open.emplace(options);
-      entry = Entry(t, dtype.name, 0);
+      entry = Entry(t, dtype, 0);
     }
     if (!open->HeaderFits(entry)) {
       return BadTensor(Code::kLimit, t, "its header entry and the metadata exceed a header");

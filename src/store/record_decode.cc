@@ -173,14 +173,39 @@ Status CheckVersion(JsonFields& fields) {
                                         "; this library reads version ", kFormatVersion));
 }
 
-Status CheckNotBuilt(JsonFields& fields) {
-  for (const char* key : {"aliases", "dtypes"}) {
-    if (!fields.Object(key).empty()) {
-      return Status(Code::kUnsupported,
-                    Cat(kRecordFile, ": \"", key, "\" cannot be read by this library yet"));
+Status ReadAliases(const Json& groups, CommitRecord* r) {
+  for (const auto& [group, aliases] : groups.items()) {
+    if (r->groups.count(group) == 0 || !aliases.is_object()) {
+      return Bad(Cat("aliases of ", Printable(group), ": no such group"));
+    }
+    for (const auto& [alias, of] : aliases.items()) {
+      if (!of.is_string()) return Bad(Cat("alias ", Printable(alias), " of nothing"));
+      r->aliases[group][alias] = of.get<std::string>();
     }
   }
-  return fields.status();
+  return Status();
+}
+
+Status ReadDTypes(const Json& groups, CommitRecord* r) {
+  for (const auto& [group, dtypes] : groups.items()) {
+    if (r->groups.count(group) == 0 || !dtypes.is_object()) {
+      return Bad(Cat("dtypes of ", Printable(group), ": no such group"));
+    }
+    for (const auto& [name, code] : dtypes.items()) {
+      if (!code.is_number_unsigned() || code.get<uint64_t>() > UINT32_MAX) {
+        return Bad(Cat("dtype of ", Printable(name), " is no code"));
+      }
+      const auto info = FindDType(code.get<DType>());
+      // A type that a newer library knows is not damage.
+      if (!info.ok()) {
+        return Status(Code::kUnsupported, Cat(kRecordFile, ": tensor ", Printable(name), ": ",
+                                              info.status().message()));
+      }
+      if (info->named) return Bad(Cat("dtype of ", Printable(name), " has a name of its own"));
+      r->dtypes[group][name] = info->dtype;
+    }
+  }
+  return Status();
 }
 
 }  // namespace
@@ -200,7 +225,8 @@ Result<CommitRecord> DecodeRecord(std::string_view text) {
   CKPT_RETURN_IF_ERROR(ReadGroups(fields.Object("groups"), &r));
   CKPT_RETURN_IF_ERROR(ReadBlobs(fields.Array("blobs"), &r));
   CKPT_RETURN_IF_ERROR(ReadKnown(fields.Array("known"), &r));
-  CKPT_RETURN_IF_ERROR(CheckNotBuilt(fields));
+  CKPT_RETURN_IF_ERROR(ReadAliases(fields.Object("aliases"), &r));
+  CKPT_RETURN_IF_ERROR(ReadDTypes(fields.Object("dtypes"), &r));
   CKPT_RETURN_IF_ERROR(fields.status());
   return r;
 }

@@ -74,9 +74,9 @@ Json Members(const CommitRecord& r) {
           {"index_files", SmallFiles(r.index_files)},
           {"known", Known(r.known)},
           {"groups", r.groups},
-          {"aliases", Json::object()},
+          {"aliases", r.aliases},
           {"blobs", Blobs(r.blobs)},
-          {"dtypes", Json::object()}};
+          {"dtypes", r.dtypes}};
 }
 
 }  // namespace

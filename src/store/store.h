@@ -26,11 +26,15 @@ inline constexpr uint64_t kHeaderAlign = 4096;  // data starts at a multiple
 
 // --- layout: pure -------------------------------------------------------------------------------
 
+// alias -> stored name, per group
+using AliasMap = std::map<std::string, std::map<std::string, std::string>>;
+
 struct LayoutOptions {
   uint64_t max_file_bytes = 5'000'000'000;
   uint64_t max_header_bytes = 90'000'000;  // of its JSON; readers refuse 100 MB
   std::map<std::string, std::string>
       metadata;  // user pairs for __metadata__; "format":"pt" is added
+  std::map<std::string, std::string> aliases;  // of this group; each is such a pair too
 };
 // Files of one group in storage order (descending dtype alignment, then name), split greedily; an
 // empty tensor list gives one file with no tensors.  LIMIT when one tensor's header entry cannot
@@ -80,6 +84,9 @@ struct CommitRecord {
   std::vector<FileRecord> files;
   std::vector<SmallFileRecord> side_files, index_files;
   std::map<std::string, std::vector<std::string>> groups;  // name -> files
+  AliasMap aliases;
+  std::map<std::string, std::map<std::string, DType>>
+      dtypes;  // group -> tensor; see DTypeInfo::named
   std::vector<BlobRecord> blobs;
   std::vector<std::pair<uint64_t, std::string>> known;  // sequence, folder
 };

@@ -34,7 +34,6 @@ static void config_lines(void) {
   refused_config("max_file_bytes=99999999999999999999", CKPT_ERR_INVALID_ARGUMENT, "size",
                  "max_file_bytes");
   refused_config("keep_last=3", CKPT_ERR_UNSUPPORTED, "not in this version", "keep_last");
-  refused_config("replica.check=sampled", CKPT_ERR_UNSUPPORTED, "sampled", "replica.check");
   refused_config("replica.check=maybe", CKPT_ERR_INVALID_ARGUMENT, "maybe", "replica.check");
   refused_config("io.align=\xff", CKPT_ERR_INVALID_ARGUMENT, "UTF-8", "config");
 }

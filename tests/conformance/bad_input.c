@@ -68,11 +68,17 @@ static void tensor_codes(void) {
   refused(&t, CKPT_ERR_INVALID_ARGUMENT, "dtype");
   t.dtype = 0;
   refused(&t, CKPT_ERR_INVALID_ARGUMENT, "dtype");
-  t.dtype = CKPT_DTYPE(17, 4);
-  refused(&t, CKPT_ERR_UNSUPPORTED, NULL);
+  t.dtype = CKPT_DTYPE(15, 6);
+  refused(&t, CKPT_ERR_UNSUPPORTED, "F6_E2M3");
+  t.dtype = CKPT_DTYPE(17, 4);  // 3 of them are a byte and a half
+  const int64_t odd = 3;
+  t.global_shape = &odd;
+  refused(&t, CKPT_ERR_INVALID_ARGUMENT, "F4 packs 2");
   t = f32_tensor("w", &n, data);
-  t.store_dtype = CKPT_DTYPE(4, 16);
-  refused(&t, CKPT_ERR_UNSUPPORTED, "store_dtype");
+  t.store_dtype = CKPT_DTYPE(0, 32);
+  refused(&t, CKPT_ERR_UNSUPPORTED, "F32 cannot be stored as I32");
+  t.store_dtype = CKPT_DTYPE(99, 32);
+  refused(&t, CKPT_ERR_INVALID_ARGUMENT, "code 99");
   t = f32_tensor("w", &n, data);
   t.shard_kind = 3;
   refused(&t, CKPT_ERR_INVALID_ARGUMENT, "shard_kind 3");
@@ -128,10 +134,10 @@ static void boxes(void) {
   t = box_tensor("w");
   t.shard_kind = CKPT_SHARD_WHOLE;  // taking a part for the whole would read past its memory
   refused(&t, CKPT_ERR_INVALID_ARGUMENT, "CKPT_SHARD_BOX");
-  const int64_t transposed[] = {1, 2}, compact[] = {8, 1};
+  const int64_t far[] = {INT64_MAX, 1}, compact[] = {8, 1};
   t = box_tensor("w");
-  t.strides = transposed;
-  refused(&t, CKPT_ERR_UNSUPPORTED, "stride");
+  t.strides = far;
+  refused(&t, CKPT_ERR_LIMIT, "stride");
   t.strides = compact;
   const ckpt_tensor* const list[] = {&t};
   ckpt_state* state = new_state(ctx);

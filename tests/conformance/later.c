@@ -59,27 +59,9 @@ static void asynchronous_calls_are_refused(void) {
   api.ctx_free(ctx);
 }
 
-static void aliases_and_renames_poison_the_state(void) {
-  ckpt_ctx* ctx = new_ctx();
-  ckpt_state* state = new_state(ctx);
-  ckpt_error* error = NULL;
-  ckpt_status status = api.state_add_alias(state, NULL, "head", "embed", &error);
-  expect_blamed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_state_add_alias", "head");
-  const ckpt_save_options save = save_options(1);
-  status = api.save_collective(ctx, state, &save, NULL, NULL, &error);
-  expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_state_add_alias");
-  api.state_free(state);
-  state = new_state(ctx);
-  status = api.state_rename(state, "_orig_mod.", "", &error);
-  expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_state_rename");
-  api.state_free(state);
-  api.ctx_free(ctx);
-}
-
 static const test_case kCases[] = {
     CASE(functions_that_are_not_built_say_so),
     CASE(requests_do_not_exist_yet),
     CASE(asynchronous_calls_are_refused),
-    CASE(aliases_and_renames_poison_the_state),
 };
 AREA(later, kCases);

@@ -26,10 +26,11 @@ static void another_abi_is_refused_with_both_versions(void) {
 }
 
 static void features_tell_the_truth(void) {
-  static const char* const there[] = {"comm.env",      "comm.self",   "io.direct",
-                                      "reader.verify", "load.latest", "replica.check"};
-  static const char* const not_yet[] = {"comm.tcp", "comm.mpi",   "comm.nccl",   "device.cuda",
-                                        "io.uring", "save.async", "state.alias", "load.convert"};
+  static const char* const there[] = {
+      "comm.env",      "comm.self", "io.direct",   "load.convert", "load.latest",  "replica.check",
+      "reader.verify", "save.cast", "state.alias", "state.rename", "state.strides"};
+  static const char* const not_yet[] = {"comm.tcp", "comm.mpi",   "comm.nccl", "device.cuda",
+                                        "io.uring", "save.async", "save.lazy", "reader.map"};
   for (size_t i = 0; i < sizeof there / sizeof *there; ++i) {
     assert_int_equal(api.has_feature(there[i]), 1);
   }

@@ -162,6 +162,7 @@ Ctx::Ctx(const CtxOptions& options) : on_event_(options.on_event) {
   o.name = OrNull(options.name);
   o.root = OrNull(options.root);
   o.config = OrNull(options.config);
+  o.layout_note = OrNull(options.layout_note);
   o.contract_timeout_ms = options.timeout_ms;
   o.heartbeat_ms = options.heartbeat_ms;
   if (on_event_) {
@@ -212,6 +213,8 @@ Outcome State::TryAdd(const Tensor& t) {
   c.extent = t.kind == CKPT_SHARD_BOX ? t.extent.data() : nullptr;
   c.flat_offset = t.flat_offset;
   c.flat_count = t.flat_count;
+  c.store_dtype = t.store_dtype;
+  c.strides = t.strides.empty() ? nullptr : t.strides.data();
   c.data = t.data;
   const ckpt_tensor* list[] = {&c};
   return Timed(
@@ -230,6 +233,30 @@ Outcome State::TryBlob(uint32_t scope, const std::string& name, void* data, uint
   b.bytes = bytes;
   b.actual = actual;
   return Timed([&](ckpt_error** e) { return Lib().ckpt_state_add_blob(state_, &b, nullptr, e); });
+}
+
+Outcome State::TryAlias(const std::string& alias, const std::string& of, const std::string& group) {
+  return Timed([&](ckpt_error** e) {
+    return Lib().ckpt_state_add_alias(state_, OrNull(group), alias.c_str(), of.c_str(), e);
+  });
+}
+
+Outcome State::Rename(const std::string& from, const std::string& to) {
+  return Timed(
+      [&](ckpt_error** e) { return Lib().ckpt_state_rename(state_, from.c_str(), to.c_str(), e); });
+}
+
+Outcome State::Update(uint64_t id, void* data) {
+  return Timed(
+      [&](ckpt_error** e) { return Lib().ckpt_state_update(state_, id, data, nullptr, e); });
+}
+
+std::vector<std::string> State::Names(uint32_t which) const {
+  std::vector<std::string> names;
+  while (const char* name = Lib().ckpt_state_name(state_, which, names.size())) {
+    names.emplace_back(name);
+  }
+  return names;
 }
 
 State& State::Add(const Tensor& t) {

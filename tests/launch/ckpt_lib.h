@@ -125,6 +125,7 @@ struct CtxOptions {
   uint64_t heartbeat_ms = 200;
   uint32_t flags = 0;
   const ckpt_comm* comm = nullptr;
+  std::string layout_note = {};
   std::function<int(const ckpt_event&)> on_event = {};
 };
 
@@ -161,6 +162,8 @@ struct Tensor {
   void* data = nullptr;
   std::string group = {};  // empty: the default
   uint32_t flags = 0;
+  Dims strides = {};         // empty: compact
+  uint32_t store_dtype = 0;  // 0: as dtype
 };
 
 class State {
@@ -175,6 +178,13 @@ class State {
   Outcome TryBlob(uint32_t scope, const std::string& name, void* data, uint64_t bytes,
                   uint32_t flags = 0, uint64_t* actual = nullptr, int writer_rank = -1);
 
+  Outcome TryAlias(const std::string& alias, const std::string& of, const std::string& group = {});
+  Outcome Rename(const std::string& from, const std::string& to);
+  Outcome Update(uint64_t id, void* data);
+  // Of the last load: what it did not find, and what nobody asked for.
+  std::vector<std::string> Missing() const { return Names(CKPT_NAMES_MISSING); }
+  std::vector<std::string> Unused() const { return Names(CKPT_NAMES_UNUSED); }
+
   // These fail the test when the library refuses.
   State& Add(const Tensor& t);
   State& Whole(const std::string& name, const Dims& shape, std::vector<float>& data);
@@ -184,6 +194,8 @@ class State {
   State& Blob(uint32_t scope, const std::string& name, std::vector<uint8_t>& data);
 
  private:
+  std::vector<std::string> Names(uint32_t which) const;
+
   ckpt_state* state_ = nullptr;
 };
 

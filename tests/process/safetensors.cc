@@ -15,11 +15,12 @@ namespace {
 
 using Json = nlohmann::json;
 
+// F4: of the two that share a byte.
 uint64_t ItemBytes(const std::string& dtype) {
   static const std::map<std::string, uint64_t> sizes = {
       {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1},
       {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},     {"U32", 4},
-      {"F32", 4},  {"F64", 8}, {"I64", 8}, {"U64", 8},     {"C64", 8}};
+      {"F32", 4},  {"F64", 8}, {"I64", 8}, {"U64", 8},     {"C64", 8},     {"F4", 1}};
   return sizes.at(dtype);
 }
 
@@ -47,6 +48,8 @@ Entry ReadEntry(const Json& value, const std::string& data, const std::string& p
   *range = {value.at("data_offsets").at(0), value.at("data_offsets").at(1)};
   uint64_t bytes = ItemBytes(e.dtype);
   for (int64_t n : e.shape) bytes *= n;
+  Require(e.dtype != "F4" || bytes % 2 == 0, path, "half a byte");
+  if (e.dtype == "F4") bytes /= 2;
   Require(range->end - range->begin == bytes, path, "size of a tensor is not that of its shape");
   Require(range->end <= data.size(), path, "a tensor ends after the file");
   Require(range->begin % ItemBytes(e.dtype) == 0, path, "a tensor is not aligned to its items");

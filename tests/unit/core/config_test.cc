@@ -61,7 +61,7 @@ TEST(Config, EveryBuiltKeyIsSet) {
   EXPECT_EQ(config.io_stall_timeout_ms, 500u);
   EXPECT_EQ(config.min_run, 0u);
   EXPECT_EQ(config.chunk_bytes, 4096u);
-  EXPECT_FALSE(config.replica_check);
+  EXPECT_EQ(config.replica_check, ReplicaCheck::kOff);
 }
 
 TEST(Config, SpacesCommentsAndEmptyLinesAreIgnored) {
@@ -71,7 +71,7 @@ TEST(Config, SpacesCommentsAndEmptyLinesAreIgnored) {
 
 TEST(Config, SpellingsOfOneSizeAgreeAcrossRanks) {
   EXPECT_EQ(JobWide("io.align=8KiB"), JobWide("io.align=8192"));
-  EXPECT_EQ(JobWide(""), JobWide("replica.check=full\nio.threads=9"));
+  EXPECT_EQ(JobWide(""), JobWide("replica.check=sampled\nio.threads=9"));
   EXPECT_NE(JobWide(""), JobWide("max_file_bytes=1MiB"));
 }
 
@@ -97,7 +97,6 @@ TEST(Config, WrongValuesAreNamed) {
 TEST(Config, WhatIsNotBuiltIsAcceptedAtItsDefaultOnly) {
   Good("keep_last=0\nties=drop\nio.cpus=all\nstaging.bytes=auto");
   Refused("keep_last=2", Code::kUnsupported, "keep_last", "not in this version");
-  Refused("replica.check=sampled", Code::kUnsupported, "replica.check", "sampled");
   Refused("io.engine=uring", Code::kUnsupported, "io.engine", "uring");
 }
 

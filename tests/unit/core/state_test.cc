@@ -103,7 +103,7 @@ TEST(State, UpdateTakesANewAddressForAKnownIdOnly) {
   State state;
   ASSERT_TRUE(state.AddTensor(Spec("w", {4})).ok());
   EXPECT_TRUE(state.UpdateTensor(0, kData + 4).ok());
-  EXPECT_EQ(state.tensors()[0].data, kData + 4);
+  EXPECT_EQ(state.tensors()[0].memory.data, kData + 4);
   EXPECT_EQ(state.UpdateTensor(1, kData).code(), Code::kInvalidArgument);
   EXPECT_EQ(state.UpdateTensor(0, nullptr).code(), Code::kInvalidArgument);
   EXPECT_EQ(state.UpdateBlob(0, nullptr, 0).code(), Code::kInvalidArgument);

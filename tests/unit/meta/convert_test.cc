@@ -11,10 +11,13 @@
 #include <cstring>
 #include <random>
 
+#include "meta/memory.h"
+
 namespace ckpt {
 namespace {
 
-constexpr DType kF16 = MakeDType(2, 16), kF64 = MakeDType(2, 64);
+constexpr DType kF16 = MakeDType(2, 16), kF64 = MakeDType(2, 64), kE4M3 = MakeDType(10, 8),
+                kE5M2 = MakeDType(12, 8), kE8M0 = MakeDType(14, 8);
 
 struct Format16 {
   DType dtype;
@@ -70,13 +73,13 @@ void ExpectNarrow(const Format16& f, uint32_t bits) {
 }
 
 TEST(Convert, WhichPairs) {
-  const DType floats[] = {kF32, kBF16, kF16};
+  const DType floats[] = {kF64, kF32, kBF16, kF16, kE4M3, kE5M2};
   for (DType from : floats) {
     for (DType to : floats) EXPECT_TRUE(CanConvert(from, to));
-    EXPECT_FALSE(CanConvert(from, kI64));
-    EXPECT_FALSE(CanConvert(kI64, from));
-    EXPECT_FALSE(CanConvert(from, kF64));
-    EXPECT_EQ(CanConvert(kF64, from), from == kF32);
+    for (DType other : {kI64, kE8M0, kU8}) {
+      EXPECT_FALSE(CanConvert(from, other));
+      EXPECT_FALSE(CanConvert(other, from));
+    }
   }
   EXPECT_TRUE(CanConvert(kI64, kI64));
 }
@@ -197,8 +200,115 @@ TEST(Convert, UnalignedArraysAndEqualDTypes) {
   ConvertElements(kF32, nullptr, kF32, nullptr, 0);
 }
 
+// The 8-bit formats, by a table of all their values (OFP8 1.0, table 1).
+struct Format8 {
+  DType dtype;
+  int exp, frac;
+  uint8_t largest;   // finite magnitude
+  uint8_t overflow;  // what is above becomes
+};
+constexpr Format8 kFormats8[] = {{kE4M3, 4, 3, 0x7e, 0x7f}, {kE5M2, 5, 2, 0x7b, 0x7c}};
+
+double Value8(const Format8& f, uint32_t magnitude) {
+  return Value({f.dtype, f.exp, f.frac, 0, 0}, magnitude);
+}
+
+// By trying all magnitudes; the one after the largest stands for all that is too large.
+uint8_t Nearest8(const Format8& f, double x) {
+  const auto sign = static_cast<uint8_t>(std::signbit(x) ? 0x80 : 0);
+  x = std::fabs(x);
+  uint32_t best = 0;
+  for (uint32_t m = 1; m <= f.largest + 1u; ++m) {
+    const double was = std::fabs(x - Value8(f, best)), is = std::fabs(x - Value8(f, m));
+    if (is < was || (is == was && m % 2 == 0)) best = m;
+  }
+  if (x > Value8(f, f.largest + 1u)) best = f.largest + 1u;
+  return static_cast<uint8_t>(sign | (best > f.largest ? f.overflow : best));
+}
+
+TEST(Convert, EightBitFormatsWidenExactlyAndComeBack) {
+  EXPECT_EQ(Value8(kFormats8[0], 0x7e), 448);
+  EXPECT_EQ(Value8(kFormats8[1], 0x7b), 57344);
+  for (const Format8& f : kFormats8) {
+    for (uint32_t bits = 0; bits < 256; ++bits) {
+      const auto in = static_cast<uint8_t>(bits);
+      const auto wide = One<float>(f.dtype, in, kF32);
+      ASSERT_EQ(std::signbit(wide), bits >= 0x80) << bits;
+      const uint32_t magnitude = bits & 0x7f;
+      if (magnitude <= f.largest) {
+        ASSERT_EQ(std::fabs(wide), Value8(f, magnitude)) << bits;
+        ASSERT_EQ(One<double>(f.dtype, in, kF64), static_cast<double>(wide));
+        ASSERT_EQ(One<uint8_t>(kF32, wide, f.dtype), in);
+      } else if (f.dtype == kE5M2 && magnitude == 0x7c) {
+        ASSERT_TRUE(std::isinf(wide)) << bits;
+        ASSERT_EQ(One<uint8_t>(kF32, wide, f.dtype), in);
+      } else {
+        ASSERT_TRUE(std::isnan(wide)) << bits;
+        ASSERT_TRUE(std::isnan(One<double>(f.dtype, in, kF64)));
+        const uint8_t quiet = f.dtype == kE5M2 ? 0x02 : 0;
+        ASSERT_EQ(One<uint8_t>(kF32, wide, f.dtype), in | quiet);
+      }
+    }
+  }
+}
+
+TEST(Convert, EightBitFormatsRoundOnceFromEveryOther) {
+  std::mt19937_64 rng(5);
+  for (const Format8& f : kFormats8) {
+    SCOPED_TRACE(testing::Message() << "frac " << f.frac);
+    const auto check = [&](float x) {
+      ASSERT_EQ(One<uint8_t>(kF32, x, f.dtype), Nearest8(f, x)) << x;
+      ASSERT_EQ(One<uint8_t>(kF64, static_cast<double>(x), f.dtype), Nearest8(f, x)) << x;
+    };
+    for (uint32_t m = 0; m <= f.largest; ++m) {
+      const double middle = (Value8(f, m) + Value8(f, m + 1)) / 2;
+      for (const double x : {Value8(f, m), middle}) {
+        const auto exact = static_cast<float>(x);
+        for (const float near : {std::nextafter(exact, 0.0f), exact, std::nextafter(exact, 1e9f)}) {
+          ASSERT_NO_FATAL_FAILURE(check(near));
+          ASSERT_NO_FATAL_FAILURE(check(-near));
+        }
+      }
+      // Only in F64: rounding through F32 would make a tie of it.
+      const double above = std::nextafter(middle, 1e9);
+      ASSERT_EQ(One<uint8_t>(kF64, above, f.dtype), Nearest8(f, above)) << above;
+    }
+    for (int i = 0; i < 20'000; ++i) {
+      const auto any = std::bit_cast<float>(static_cast<uint32_t>(rng()));
+      if (!std::isnan(any)) {
+        ASSERT_NO_FATAL_FAILURE(check(any));
+      }
+    }
+    for (uint32_t bits = 0; bits < 65536; ++bits) {
+      for (const Format16& from : kFormats) {
+        const auto x = One<float>(from.dtype, static_cast<uint16_t>(bits), kF32);
+        const auto got = One<uint8_t>(from.dtype, static_cast<uint16_t>(bits), f.dtype);
+        if (std::isnan(x)) {
+          ASSERT_TRUE(std::isnan(One<float>(f.dtype, got, kF32)));
+        } else if (bits % 7 == 0) {  // the slow oracle: a sample
+          ASSERT_EQ(got, Nearest8(f, x)) << bits;
+        }
+      }
+    }
+  }
+}
+
+TEST(Convert, F32ToF64IsTheProcessorsConversion) {
+  std::mt19937_64 rng(6);
+  for (int i = 0; i < 300'000; ++i) {
+    const auto bits = static_cast<uint32_t>(i < 1000 ? i : rng());
+    const auto x = std::bit_cast<float>(bits);
+    const auto got = One<uint64_t>(kF32, bits, kF64);
+    if (std::isnan(x)) {
+      ASSERT_EQ(One<uint32_t>(kF64, got, kF32), bits | 0x00400000u);
+    } else {
+      ASSERT_EQ(got, std::bit_cast<uint64_t>(static_cast<double>(x))) << bits;
+    }
+  }
+}
+
 // Shards of a 5 x 6 x 7 tensor, read through a range of its elements.
-TEST(Convert, ScatterConvertedIsElementByElement) {
+TEST(Convert, ScatterIsElementByElement) {
   const struct {
     DType from, to;
     uint32_t to_bytes;
@@ -232,8 +342,8 @@ TEST(Convert, ScatterConvertedIsElementByElement) {
           ++local;
         }
         ASSERT_EQ(local, count);
-        ScatterConverted(t, g, {first * t.elem_bytes, last * t.elem_bytes}, buffer.data(), p.to,
-                         got.data());
+        const ShardMemory memory = *MakeMemory(got.data(), *FindDType(p.to), {}, {});
+        ScatterShard(t, g, {first * t.elem_bytes, last * t.elem_bytes}, buffer.data(), memory);
         ASSERT_EQ(got, want) << first << ".." << last;
       }
     }

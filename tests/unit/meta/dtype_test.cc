@@ -31,15 +31,34 @@ TEST(DType, EveryStorableTypeIsFoundByCodeAndByName) {
   }
 }
 
-TEST(DType, KnownTypesWithoutStorageAreUnsupported) {
-  for (const Row& row : {Row{17, 4, "F4"}, Row{15, 6, "F6_E2M3"}, Row{16, 6, "F6_E3M2"}}) {
+TEST(DType, PackedTypesWithoutANameAreUnsupported) {
+  for (const Row& row : {Row{15, 6, "F6_E2M3"}, Row{16, 6, "F6_E3M2"}}) {
     EXPECT_EQ(FindDType(MakeDType(row.code, row.bits)).status().code(), Code::kUnsupported);
     EXPECT_EQ(FindDTypeByName(row.name).status().code(), Code::kUnsupported);
   }
-  for (const uint32_t code : {7u, 8u, 9u, 11u, 13u}) {
-    EXPECT_EQ(FindDType(MakeDType(code, 8)).status().code(), Code::kUnsupported) << code;
+  for (const uint32_t bits : {1u, 2u, 4u}) {
+    EXPECT_EQ(FindDType(MakeDType(0, bits)).status().code(), Code::kUnsupported) << bits;
   }
-  EXPECT_EQ(FindDType(MakeDType(5, 128)).status().code(), Code::kUnsupported);
+}
+
+TEST(DType, F4PacksTwoElementsIntoAByte) {
+  const auto f4 = FindDTypeByName("F4");
+  ASSERT_TRUE(f4.ok());
+  EXPECT_EQ(f4->dtype, MakeDType(17, 4));
+  EXPECT_EQ(f4->bytes, 1u);
+  EXPECT_EQ(f4->per_unit, 2u);
+}
+
+TEST(DType, WholeByteTypesWithoutANameAreStoredByTheirCode) {
+  for (const uint32_t code : {7u, 8u, 9u, 11u, 13u}) {
+    const auto info = FindDType(MakeDType(code, 8));
+    ASSERT_TRUE(info.ok()) << code;
+    EXPECT_FALSE(info->named);
+    EXPECT_EQ(info->bytes, 1u);
+  }
+  EXPECT_EQ(FindDType(MakeDType(5, 128))->bytes, 16u);
+  EXPECT_FALSE(FindDType(MakeDType(5, 128))->named);
+  EXPECT_TRUE(FindDType(kF32)->named);
 }
 
 TEST(DType, AnUnknownCodeWidthOrLaneCountIsInvalid) {

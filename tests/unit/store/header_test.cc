@@ -92,11 +92,18 @@ TEST(ForeignHeader, OtherNonsenseIsRefused) {
   EXPECT_CODE(kCorrupt, ParseHeader("f", "{}", 9).status());  // longer than the file
 }
 
-TEST(ForeignHeader, ADtypeThatCannotBeReadYetIsUnsupportedByName) {
-  auto layout = Parse(R"({"w":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})", 1);
+TEST(ForeignHeader, G06_F4HasTwoElementsInAByte) {
+  auto layout = Parse(R"({"w":{"dtype":"F4","shape":[3,4],"data_offsets":[0,6]}})", 6);
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_EQ(LogicalShape(layout->tensors[0].desc), (Dims{3, 4}));
+  Refused(R"({"w":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2, "w");
+}
+
+TEST(ForeignHeader, ADtypeThatCannotBeReadIsUnsupportedByName) {
+  auto layout = Parse(R"({"w":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]}})", 3);
   EXPECT_CODE(kUnsupported, layout.status());
   EXPECT_SAYS(layout.status(), "tensor w");
-  EXPECT_SAYS(layout.status(), "F4");
+  EXPECT_SAYS(layout.status(), "F6_E2M3");
 }
 
 TEST(ForeignHeader, AnyDamageIsAnErrorOrAnotherValidHeader) {

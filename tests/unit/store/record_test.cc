@@ -129,11 +129,21 @@ TEST(Record, KeysOfALaterMinorVersionAreSkipped) {
   EXPECT_OK(DecodeRecord(Changed("\"tag\"", "\"sub\": 1,\n\"tag\"")).status());
 }
 
-TEST(Record, WhatThisLibraryCannotReadIsUnsupported) {
-  EXPECT_CODE(kUnsupported,
-              DecodeRecord(Changed("\"aliases\": {}", "\"aliases\": {\"model\":{}}")).status());
-  EXPECT_CODE(kUnsupported,
-              DecodeRecord(Changed("\"dtypes\": {}", "\"dtypes\": {\"a\":1}")).status());
+TEST(Record, ADtypeOfANewerLibraryIsUnsupportedByName) {
+  const std::string dtypes = "\"dtypes\": {\"model\":{\"w\":66047}}";  // code 255
+  const Status status = DecodeRecord(Changed("\"dtypes\": {}", dtypes)).status();
+  EXPECT_CODE(kUnsupported, status);
+  EXPECT_SAYS(status, "tensor w");
+}
+
+TEST(Record, AliasesAndDtypesComeBack) {
+  CommitRecord record = Sample();
+  record.aliases["model"]["head"] = "embed";
+  record.dtypes["model"]["z"] = MakeDType(5, 128);
+  const auto decoded = DecodeRecord(EncodeRecord(record));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  EXPECT_EQ(decoded->aliases, record.aliases);
+  EXPECT_EQ(decoded->dtypes, record.dtypes);
 }
 
 TEST(Record, IsStrictAboutEveryMember) {
