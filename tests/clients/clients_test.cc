@@ -31,18 +31,19 @@ std::string Output(const std::string& command) {
   return text;
 }
 
-// The folder that a tool of tools/ has made; throws with the tool's own words if it has not.
-std::string Environment(const std::string& tool) {
+// What a tool of tools/ has made; throws with the tool's own words if it has not.
+std::string Made(const std::string& tool) {
   std::string path = Output(kTools + "/" + tool + " --find");
   return path.substr(0, path.find('\n'));
 }
 
 Command Python(const std::string& script) {
-  return {Environment("python_env") + "/bin/python", kSources + "/python/" + script};
+  return {Made("python_env") + "/bin/python", kSources + "/python/" + script};
 }
 
 Command ClientOf(const std::string& language) {
   if (language == "Python") return Python("train.py");
+  if (language == "Rust") return {Made("rust_client")};
   throw std::runtime_error("no client in " + language);
 }
 
@@ -77,6 +78,7 @@ class Client : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Python, Client, testing::Values("Python"));
+INSTANTIATE_TEST_SUITE_P(Rust, Client, testing::Values("Rust"));
 
 // Of the constants a client may leave some out.
 TEST_P(Client, SeesEveryStructAsTheCCompilerDoes) {
@@ -95,10 +97,20 @@ TEST_P(Client, H06_TheStockLoaderOpensWhatItSaved) {
   Job(1, Python("stock.py"), {root_ + "/step-000000000004", "4"});
 }
 
-TEST_P(Client, LoadsOnOneAndOnThreeRanksWhatTwoSaved) {
-  Job(2, client_, {"save", root_, "5"});
-  Job(1, client_, {"load", root_, "5", "2"});
-  Job(3, client_, {"load", root_, "5", "2"});
+TEST(Languages, WhatPythonSavedOnTwoRanksRustLoadsOnOneAndThree) {
+  const Scratch scratch;
+  const std::string root = scratch / "root";
+  Job(2, ClientOf("Python"), {"save", root, "5"});
+  Job(1, ClientOf("Rust"), {"load", root, "5", "2"});
+  Job(3, ClientOf("Rust"), {"load", root, "5", "2"});
+}
+
+TEST(Languages, WhatRustSavedOnTwoRanksPythonLoadsOnOneAndThree) {
+  const Scratch scratch;
+  const std::string root = scratch / "root";
+  Job(2, ClientOf("Rust"), {"save", root, "6"});
+  Job(1, ClientOf("Python"), {"load", root, "6", "2"});
+  Job(3, ClientOf("Python"), {"load", root, "6", "2"});
 }
 
 }  // namespace
