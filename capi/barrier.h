@@ -8,6 +8,7 @@
 #define CKPT_CAPI_BARRIER_H_
 
 #include <exception>
+#include <functional>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -21,7 +22,7 @@ namespace ckpt::capi {
 class CallbackScope {
  public:
   CallbackScope() { ++depth_; }
-  ~CallbackScope() { --depth_; }
+  ~CallbackScope();
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
   static bool Active() { return depth_ > 0; }
@@ -29,6 +30,24 @@ class CallbackScope {
  private:
   static thread_local int depth_;
 };
+
+// Alive while a function of the library runs on this thread.
+class EntryScope {
+ public:
+  EntryScope() { ++depth_; }
+  ~EntryScope();
+  EntryScope(const EntryScope&) = delete;
+  EntryScope& operator=(const EntryScope&) = delete;
+  static bool Active() { return depth_ > 0; }
+
+ private:
+  static thread_local int depth_;
+};
+
+// What a *_free does: inside a callback it is put off until the call that runs the callback has
+// ended on this thread, since that call may use the object.  A garbage collector frees whenever it
+// likes.
+void FreeWhenUnused(std::function<void()> free) noexcept;
 
 // STATE, with words, inside a callback.
 Status CheckNotInCallback();
@@ -42,6 +61,7 @@ ckpt_status ReportPlain(Code code, const char* message, ckpt_error** err) noexce
 template <typename Fn>
 ckpt_status EnterAny(ckpt_error** err, Fn&& fn) noexcept {
   if (err != nullptr) *err = nullptr;
+  EntryScope scope;
   try {
     return Report(std::forward<Fn>(fn)(), err);
   } catch (const std::bad_alloc&) {

@@ -21,14 +21,19 @@ ckpt_status ckpt_finalize(ckpt_ctx* c, uint64_t timeout_ms, ckpt_error** err) no
 }
 
 void ckpt_ctx_free(ckpt_ctx* c) noexcept {
-  // In a child the session's threads are not there to be joined, and in a callback the session is
-  // in use further up this stack: left alone.
-  if (c == nullptr || IsForked(c->pid) || CallbackScope::Active()) return;
-  EnterAny(nullptr, [&] {
-    delete c;
-    return Status();
+  // In a child the session's threads are not there to be joined: left alone.
+  if (c == nullptr || IsForked(c->pid)) return;
+  FreeWhenUnused([c] {
+    EnterAny(nullptr, [&] {
+      delete c;
+      return Status();
+    });
   });
 }
+
+int32_t ckpt_rank(const ckpt_ctx* c) noexcept { return c == nullptr ? -1 : c->session->rank(); }
+
+int32_t ckpt_size(const ckpt_ctx* c) noexcept { return c == nullptr ? -1 : c->session->size(); }
 
 void ckpt_set_phase(ckpt_ctx* c, const char* phase, int64_t step) noexcept {
   if (c == nullptr || IsForked(c->pid)) return;

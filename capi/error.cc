@@ -72,6 +72,12 @@ using ckpt::Cause;
 using ckpt::Code;
 using ckpt::Status;
 
+const char* ckpt_status_name(ckpt_status status) noexcept {
+  if (status == CKPT_PENDING) return "PENDING";
+  if (status == CKPT_ERR_PEER) return "PEER";         // reserved
+  return CodeName(static_cast<Code>(status)).data();  // literals: they end in a NUL
+}
+
 ckpt_status ckpt_error_status(const ckpt_error* e) noexcept {
   return e == nullptr ? CKPT_OK : static_cast<ckpt_status>(e->status.code());
 }

@@ -276,6 +276,5 @@ ckpt_status ckpt_reader_verify(ckpt_reader* r, ckpt_event_fn on_event, void* use
 }
 
 void ckpt_reader_free(ckpt_reader* r) noexcept {
-  if (CallbackScope::Active()) return;  // ckpt_reader_verify further up this stack may use it
-  delete r;
+  FreeWhenUnused([r] { delete r; });
 }

@@ -108,6 +108,5 @@ const char* ckpt_state_name(const ckpt_state* s, uint32_t which, uint64_t i) noe
 }
 
 void ckpt_state_free(ckpt_state* s) noexcept {
-  if (CallbackScope::Active()) return;  // a collective further up this stack may use it
-  delete s;
+  FreeWhenUnused([s] { delete s; });
 }

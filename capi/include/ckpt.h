@@ -21,7 +21,8 @@
  *     min(struct_size, its own size) bytes; a byte beyond them that is not zero is
  *     CKPT_ERR_UNSUPPORTED, never dropped in silence.  A struct_size below the size of the struct's
  *     first release, or above 4096, is CKPT_ERR_INVALID_ARGUMENT.  Output structs: at most
- *     struct_size bytes (8 .. 4096) are written, and their number is stored back into struct_size.
+ *     struct_size bytes (8 .. 4096) are written, and their number is stored back into struct_size:
+ *     who uses a struct again sets it again.
  *  R2 Fields, enumerators, flags and functions are only added, at the end.  Exported names sit in a
  *     version map (CKPT_1.0, CKPT_1.1 ...).  Unknown flags and enumerators, and reserved fields
  *     that are not zero, are CKPT_ERR_INVALID_ARGUMENT.
@@ -34,10 +35,12 @@
  *  R6 Callbacks take (void* user) and run on the caller's thread inside a collective call,
  *     ckpt_poll or ckpt_reader_verify, unless CKPT_INIT_CALLBACKS_ANY_THREAD; what the library's
  *     threads have to say meanwhile is queued (bounded).  Inside one, only functions marked [cb]
- *     may be called; others return CKPT_ERR_STATE (pointers: NULL; frees: nothing is done).  An
- *     exception that a C++ callback throws stops at the library: an event callback is taken to ask
- *     for cancel.  Exception to the thread: describe runs on a thread of its own with 200 ms, for
- *     it is needed exactly when the rank is elsewhere.
+ *     may be called; others return CKPT_ERR_STATE (pointers: NULL); a *_free takes effect when the
+ *     call that runs the callback has returned.  An exception that a C++ callback throws stops at
+ *     the library: an event callback is taken to ask for cancel.  Nothing else may leave a callback
+ *     than its return: no longjmp, no raise of another language.  Exception to the thread: describe
+ *     runs on a thread of its own with 200 ms, for it is needed exactly when the rank is elsewhere;
+ *     a language whose runtime cannot be entered from such a thread leaves it NULL.
  *  R7 ckpt_ctx, ckpt_request, ckpt_reader: any thread.  One ckpt_state: one thread at a time.
  *     Collective calls of one ctx: the same order on every rank, which is checked, and one at a
  *     time (a second thread gets CKPT_ERR_STATE).  Freeing an object while another thread uses it
@@ -127,6 +130,10 @@ typedef int32_t ckpt_status;
 #define CKPT_ERR_OUTCOME_UNKNOWN (-24) /* a commit could not be confirmed: ckpt_latest tells */
 #define CKPT_ERR_INTERNAL (-127)       /* a bug in the library */
 
+/* "OK", "PARTICIPANTS", "NO_SPACE": the constant without CKPT_ and ERR_; "UNKNOWN" for a number
+ * that this library does not know.  Static storage.  Any thread, any time.  [cb] */
+CKPT_API const char* ckpt_status_name(ckpt_status status) CKPT_NOEXCEPT;
+
 /* What went wrong, in full.  Made by a failing call that was given `ckpt_error** err`; on success
  * *err is NULL.  Owned by the caller, who frees it with ckpt_error_free.  Plain memory: it outlives
  * the context, ckpt_finalize and fork, and may be read by several threads at once. */
@@ -173,7 +180,8 @@ CKPT_API ckpt_status ckpt_error_rank(const ckpt_error* e, uint64_t i,
 /* The first cause, structured.  Strings may be NULL (not known, does not apply). */
 typedef struct ckpt_error_cause {
   uint32_t struct_size; /* in: sizeof; out: bytes written */
-  int32_t rank;         /* where it happened; -1 = not one rank's */
+  int32_t rank;         /* where it happened; -1 = not one rank's.  MISMATCH: of the fewer ranks,
+                           one against one the later; ckpt_error_rank has all */
   int32_t sys_errno;    /* 0 = not a system call's */
   uint32_t reserved0;   /* 0 */
   const char* path;     /* file or folder */
@@ -307,6 +315,11 @@ CKPT_API ckpt_status ckpt_finalize(ckpt_ctx* c, uint64_t timeout_ms,
  * finalized; unfinished work is dropped.  States of this context can then only be freed. */
 CKPT_API void ckpt_ctx_free(ckpt_ctx* c) CKPT_NOEXCEPT;
 
+/* This process's rank in the context and the number of its ranks, however they were found; -1 for
+ * NULL.  Any thread, any time, also after ckpt_finalize.  [cb] */
+CKPT_API int32_t ckpt_rank(const ckpt_ctx* c) CKPT_NOEXCEPT;
+CKPT_API int32_t ckpt_size(const ckpt_ctx* c) CKPT_NOEXCEPT;
+
 /* Says what this rank is doing, for the errors of other ranks: "forward", 101.  Copies at most 63
  * bytes; about 80 ns.  Harmless at any time: NULL context, after finalize, in a forked child.  Any
  * thread.  [cb] */
@@ -342,6 +355,24 @@ CKPT_API ckpt_status ckpt_advise(ckpt_ctx* c, int64_t step, ckpt_advice* out,
  * and outer strides must be multiples of 2, and the last dimension contiguous.  Other packed types
  * are UNSUPPORTED. */
 #define CKPT_DTYPE(code, bits) ((uint32_t)(code) | ((uint32_t)(bits) << 8) | (1u << 16))
+#define CKPT_BOOL 0x10806u
+#define CKPT_I8 0x10800u
+#define CKPT_I16 0x11000u
+#define CKPT_I32 0x12000u
+#define CKPT_I64 0x14000u
+#define CKPT_U8 0x10801u
+#define CKPT_U16 0x11001u
+#define CKPT_U32 0x12001u
+#define CKPT_U64 0x14001u
+#define CKPT_F16 0x11002u
+#define CKPT_F32 0x12002u
+#define CKPT_F64 0x14002u
+#define CKPT_BF16 0x11004u
+#define CKPT_C64 0x14005u
+#define CKPT_F8_E4M3 0x1080au
+#define CKPT_F8_E5M2 0x1080cu
+#define CKPT_F8_E8M0 0x1080eu
+#define CKPT_F4 0x10411u
 
 /* Values of ckpt_tensor.shard_kind: which part of the tensor this rank's memory holds */
 #define CKPT_SHARD_WHOLE 0u /* all of it */
@@ -367,7 +398,8 @@ typedef struct ckpt_tensor {
                                   F64, F32, BF16, F16, F8_E4M3 and F8_E5M2, nearest even */
   int32_t ndim;                /* of the whole tensor, 0 .. 64; 0 = one element */
   uint32_t shard_kind;         /* CKPT_SHARD_*; fields of the other kinds stay zero */
-  const int64_t* global_shape; /* ndim dimensions of the whole tensor, in elements */
+  const int64_t* global_shape; /* ndim dimensions of the whole tensor, in elements, the slowest
+                                  first (row-major); NULL only if ndim is 0 */
   const int64_t* offset;       /* BOX: ndim values */
   const int64_t* extent;       /* BOX: ndim values */
   int64_t flat_offset;         /* FLAT: first element */
@@ -487,7 +519,7 @@ typedef struct ckpt_result {
   uint64_t bytes_written;   /* to files */
   uint64_t bytes_read;      /* from files */
   uint64_t bytes_exchanged; /* with other ranks */
-  uint64_t missing;         /* load: names asked for and absent; see ckpt_state_name */
+  uint64_t missing;         /* load: tensors asked for and absent; see ckpt_state_name */
   uint64_t unused;          /* load: names present and not asked for */
   uint64_t plan_ns;         /* until who writes or reads what was known */
   uint64_t snapshot_ns;     /* until the trainer might have gone on */
@@ -507,7 +539,8 @@ typedef struct ckpt_save_options {
   uint32_t on_existing;         /* CKPT_EXISTING_* */
   uint32_t on_busy;             /* CKPT_BUSY_* */
   uint64_t contract_timeout_ms; /* 0 = init's */
-  const char* metadata;         /* "key=value\n..." into __metadata__ of each file; NULL = none */
+  const char* metadata;         /* "key=value\n..." into __metadata__ of each file: no '=' in a key,
+                                   no newline in a value; NULL = none */
 } ckpt_save_options;
 
 /* Values of ckpt_load_options.which */

@@ -12,11 +12,6 @@ static void check(ckpt_status status, ckpt_error* err) {
   exit(1);
 }
 
-static int from_env(const char* torchrun, const char* mpirun, int otherwise) {
-  const char* text = getenv(torchrun) ? getenv(torchrun) : getenv(mpirun);
-  return text ? atoi(text) : otherwise;
-}
-
 int main(void) {
   ckpt_error* err = NULL;
   ckpt_ctx* ctx = NULL;
@@ -24,13 +19,12 @@ int main(void) {
   ckpt_init_options init = {.struct_size = sizeof init, .root = "checkpoints"};
   check(ckpt_init(CKPT_HEADER_ABI, &init, &ctx, &err), err);  // ranks: torchrun's, mpirun's
 
-  int rank = from_env("RANK", "OMPI_COMM_WORLD_RANK", 0);
-  int size = from_env("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", 1);
+  int rank = ckpt_rank(ctx), size = ckpt_size(ctx);
   int64_t shape[1] = {1000}, begin = 1000 * rank / size, end = 1000 * (rank + 1) / size;
   float* weights = calloc((size_t)(end - begin) + 1, sizeof *weights);
   ckpt_tensor w = {.struct_size = sizeof w,
                    .name = "weights",
-                   .dtype = CKPT_DTYPE(2, 32),
+                   .dtype = CKPT_F32,
                    .ndim = 1,
                    .global_shape = shape,
                    .shard_kind = CKPT_SHARD_FLAT,

@@ -176,6 +176,8 @@ class Session {
   // error, so that the peers hear the cause at once.  Returns the verdict.
   virtual Status ArriveWithError(bool save, int64_t step, const Status& error) = 0;
 
+  virtual int32_t rank() const = 0;  // of this process among `size` ranks; any time
+  virtual int32_t size() const = 0;
   virtual void SetPhase(const char* phase, int64_t step) = 0;
   virtual Status Poll() = 0;             // delivers queued events and log lines
   virtual Result<int64_t> Latest() = 0;  // newest committed step in the root; not collective

@@ -10,6 +10,9 @@
 
 #define CKPT_FUNCTIONS(X) \
   X(abi_version)          \
+  X(rank)                 \
+  X(size)                 \
+  X(status_name)          \
   X(version_string)       \
   X(has_feature)          \
   X(error_status)         \

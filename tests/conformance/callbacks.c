@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // R6: on which thread callbacks run, what they may call, and that they cannot break the library.
+#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -48,8 +49,9 @@ static void try_everything(seen* s) {
   if (api.abi_version() != CKPT_HEADER_ABI) ++s->allowed;
   api.set_phase(s->ctx, "in a callback", 1);
   api.error_free(error);
-  api.ctx_free(s->ctx);  // does nothing here
-  api.state_free(s->state);
+  if (api.size(s->ctx) != (s->ctx == NULL ? -1 : 1) ||
+      strcmp(api.status_name(CKPT_ERR_STATE), "STATE") != 0)
+    ++s->allowed;
 }
 
 static int32_t on_event(void* user, const ckpt_event* event) {
@@ -165,7 +167,54 @@ static void verify_tells_progress_and_can_be_cancelled(void) {
   close_all(&s);
 }
 
+static int threads(void) {
+  int count = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  assert_non_null(tasks);
+  while (readdir(tasks) != NULL) ++count;
+  closedir(tasks);
+  return count;
+}
+
+typedef struct to_free {
+  ckpt_ctx* ctx;
+  ckpt_state* state;
+  ckpt_reader* reader;
+  int during;  // threads, right after the frees
+} to_free;
+
+static int32_t free_them(void* user, const ckpt_event* event) {
+  to_free* f = user;
+  (void)event;
+  if (f->ctx == NULL) return 0;
+  api.state_free(f->state);
+  api.reader_free(f->reader);
+  api.ctx_free(f->ctx);  // its monitor thread shows whether it is there
+  f->ctx = NULL;
+  f->during = threads();
+  return 0;
+}
+
+// As a garbage collector does that runs while the host is in a callback.
+static void a_free_inside_a_callback_takes_effect_when_the_call_has_returned(void) {
+  const int before = threads();
+  ckpt_init_options other = default_init();
+  other.name = "other";
+  to_free f = {0};
+  f.ctx = init_with(&other);
+  const int with_it = threads();
+  assert_true(with_it > before);
+  save_sample(f.ctx, 1);
+  f.state = new_state(f.ctx);
+  f.reader = open_reader(scratch());
+  assert_int_equal(api.reader_verify(f.reader, free_them, &f, NULL), CKPT_OK);
+  assert_null(f.ctx);
+  assert_true(f.during >= with_it);
+  assert_int_equal(threads(), before);
+}
+
 static const test_case kCases[] = {
+    CASE(a_free_inside_a_callback_takes_effect_when_the_call_has_returned),
     CASE(event_callback_runs_on_the_caller_and_calls_nothing),
     CASE(log_callback_runs_on_the_caller_and_calls_nothing),
     CASE(nonzero_cancels_and_the_next_save_works),
