@@ -123,14 +123,17 @@ Status Confirm(const CommitPlan& plan, Rename how) {
 // 2 to 4, one commit of this process at a time.
 Result<Committed> CommitLocked(const CommitPlan& plan) {
   // Again, and not only in Begin: another context may have committed this step since.
-  CKPT_ASSIGN_OR_RETURN(const Existing existing, DecideExisting(plan.owner->root(), plan.options));
+  CKPT_ASSIGN_OR_RETURN(const ExistingStep existing,
+                        DecideExisting(plan.owner->root(), plan.options));
   CKPT_RETURN_IF_ERROR(plan.owner->Check());
-  Committed committed{plan.step_folder, plan.sequence, {}};
+  Committed committed{plan.step_folder, plan.sequence, {}, existing.loss};
+  committed.kept = existing.what == Existing::kKept;
   Rename how = Rename::kPlain;
   // A round that is closed already (a cancel, a death) was closed with its own error, not with
   // "unknown": then nothing has begun, and the staging folder goes as after any failed save.
   CKPT_RETURN_IF_ERROR((*plan.enter_commit)());
-  Status status = Publish(plan, existing, &how, &committed.replaced);
+  if (committed.kept) return committed;
+  Status status = Publish(plan, existing.what, &how, &committed.replaced);
   if (status.ok()) status = Confirm(plan, how);
   if (status.ok()) {
     plan.owner->NoteCommitted(plan.sequence);

@@ -33,6 +33,8 @@ struct Committed {
   std::string step_folder;
   uint64_t sequence = 0;
   std::string replaced;  // where the step's old folder is now: a staging or trash name; "": none
+  std::string loss;      // what was replaced, if somebody else may miss it
+  bool kept = false;     // nothing was published: the step that KEEP keeps has appeared meanwhile
 };
 
 // OK: committed and durable.  OUTCOME_UNKNOWN: neither confirmed nor undone, both folders must

@@ -145,6 +145,9 @@ class RootOwner {
   virtual Status Check() const = 0;
 };
 
+// About a step that exists.  kAuto replaces one of the save's own lineage and refuses the others
+// (EXISTS); kReplace replaces any, damaged ones too, and warns about what was not its own; kKeep
+// leaves a valid one alone, marks included.
 enum class OnExisting : uint32_t { kAuto = 0, kRefuse = 1, kReplace = 2, kKeep = 3 };
 
 // One save's transaction.  One thread at a time.  Destroyed without Commit: the staging folder is
@@ -156,8 +159,9 @@ class StepTransaction {
     OnExisting on_existing = OnExisting::kAuto;
     std::string lineage;  // of this job
   };
-  // Decides about an existing step (EXISTS naming its lineage and time; UNSUPPORTED for policies
-  // not built yet), makes the staging folder.
+  // Decides about an existing step (EXISTS naming its lineage and time; under kKeep its own error
+  // if it is damaged), makes the staging folder.  OK with a null pointer: kKeep, and the step is
+  // there and valid, so the save is done.
   static Result<std::unique_ptr<StepTransaction>> Begin(std::shared_ptr<RootOwner> owner,
                                                         const Options& options);
   virtual ~StepTransaction() = default;
@@ -170,7 +174,9 @@ class StepTransaction {
 
   // Writes index files and the record, syncs, then calls `enter_commit` right before the rename
   // (its error aborts the commit: nothing is published), renames, syncs the root.  OK: committed,
-  // and a later save knows it.  OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other
+  // and a later save knows it (or, under kKeep, another context committed the step meanwhile, and
+  // that one stays).  `warnings` (may be null) says what was replaced that was not this lineage's.
+  // OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other
   // error: not published, staging removed.  `abandoned` is asked after `enter_commit`, before each
   // undo and before that removal; true: all ranks were told OUTCOME_UNKNOWN meanwhile, so nothing
   // is undone or removed, and Commit says the same.

@@ -168,7 +168,7 @@ Status Transaction::CheckRecord(const CommitRecord& record, const std::string& t
 Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_files,
                            const std::function<Status()>& enter_commit,
                            const std::function<bool()>& abandoned,
-                           std::vector<std::string>* /*warnings*/) {
+                           std::vector<std::string>* warnings) {
   if (state_ != State::kOpen) return Status(Code::kState, "the save has ended");
   const std::function<Status()> enter = [&] {
     Status entered = enter_commit();
@@ -193,9 +193,12 @@ Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_f
     return committed.status();
   }
   owner_->Unkeep(folder_);
-  if (committed.ok()) {
+  if (committed.ok() && !committed->kept) {
     state_ = State::kCommitted;
     committed_ = std::move(committed).value();
+    if (warnings != nullptr && !committed_.loss.empty()) {
+      warnings->push_back(Cat(owner_->root().path(), ": replaced a step: ", committed_.loss));
+    }
     return Status();
   }
   state_ = State::kOpen;
@@ -222,11 +225,13 @@ Result<std::unique_ptr<StepTransaction>> StepTransaction::Begin(std::shared_ptr<
   }
   CKPT_RETURN_IF_ERROR(own->Check());
   const Dir& root = own->root();
-  CKPT_ASSIGN_OR_RETURN(const Existing existing, DecideExisting(root, options));
+  CKPT_ASSIGN_OR_RETURN(const ExistingStep existing, DecideExisting(root, options));
+  if (existing.what == Existing::kKept) return std::unique_ptr<StepTransaction>();
   const std::string folder = StagingFolder(NewId());
   CKPT_RETURN_IF_ERROR(root.MakeDir(folder));
   Status ready;
-  if (existing == Existing::kReplace) ready = ProbeExchange(root, folder, StepFolder(options.step));
+  if (existing.what == Existing::kReplace)
+    ready = ProbeExchange(root, folder, StepFolder(options.step));
   auto staging = ready.ok() ? root.OpenDir(folder) : Result<Dir>(ready);
   if (!staging.ok()) {
     (void)root.RemoveTree(folder).ok();

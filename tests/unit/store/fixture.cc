@@ -117,6 +117,7 @@ Prepared Fill(const RootOwner& owner, StepTransaction& save, const SaveSpec& spe
 Status Save(const std::shared_ptr<RootOwner>& owner, const SaveSpec& spec) {
   CKPT_ASSIGN_OR_RETURN(auto save,
                         StepTransaction::Begin(owner, {spec.step, spec.on_existing, spec.lineage}));
+  if (save == nullptr) return Status();  // KEEP
   const Prepared p = Fill(*owner, *save, spec);
   const Status status =
       save->Commit(p.record, p.index_files, spec.enter_commit, spec.abandoned, spec.warnings);
