@@ -60,11 +60,11 @@ Result<ExistingStep> DecideDamaged(const Dir& root, const StepTransaction::Optio
       Cat("exists, and its record cannot be used (", damage, "); it is never replaced silently"));
 }
 
+}  // namespace
+
 bool IsDamage(Code code) {
   return code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kLimit;
 }
-
-}  // namespace
 
 Result<ExistingStep> DecideExisting(const Dir& root, const StepTransaction::Options& options) {
   const std::string folder = StepFolder(options.step);

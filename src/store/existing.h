@@ -24,6 +24,9 @@ struct ExistingStep {
   std::string loss;
 };
 
+// A record is there and cannot be used, whatever one tries.
+bool IsDamage(Code code);
+
 // EXISTS naming lineage and time, or the damage; under KEEP a damaged step is its own error
 // (CORRUPT, UNSUPPORTED for a newer format).
 Result<ExistingStep> DecideExisting(const Dir& root, const StepTransaction::Options& options);

@@ -47,9 +47,9 @@ class Owner : public RootOwner {
   void Keep(const std::string& folder);
   void Unkeep(const std::string& folder);
 
-  // Held from the last look at an existing step to the end of the commit, and while LATEST is
-  // written: contexts that share the root do so one after the other.
-  Mutex& commit_mu() CKPT_TSA(lock_returned(commit_mu_)) { return commit_mu_; }
+  // Held from the last look at an existing step to the end of the commit, and while LATEST or a
+  // mark is written: contexts that share the root do so one after the other.
+  Mutex& commit_mu() const CKPT_TSA(lock_returned(commit_mu_)) { return commit_mu_; }
 
  private:
   Status CheckLocked() const CKPT_REQUIRES(slot_->mu);
@@ -61,7 +61,7 @@ class Owner : public RootOwner {
   std::string text_ CKPT_GUARDED_BY(slot_->mu);  // as on disk
   uint64_t reserved_ CKPT_GUARDED_BY(slot_->mu) = 0;
   uint64_t committed_ CKPT_GUARDED_BY(slot_->mu);  // highest; record_ follows it
-  Mutex commit_mu_;
+  mutable Mutex commit_mu_;
 };
 
 }  // namespace ckpt

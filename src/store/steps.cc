@@ -26,6 +26,12 @@ Status WithPath(const Dir& step, const Status& status) {
   return Status(status.code(), Cat(step.path(), "/", status.message()), std::move(cause));
 }
 
+Status ReadMarks(const Dir& step, StepEntry* entry) {
+  CKPT_ASSIGN_OR_RETURN(entry->pinned, step.Exists(kPinnedMark));
+  CKPT_ASSIGN_OR_RETURN(entry->bad, step.Exists(kBadMark));
+  return Status();
+}
+
 // nullopt: not a step, or gone since it was listed.
 std::optional<StepEntry> ReadEntry(const Dir& root, const std::string& folder, int64_t number) {
   StepEntry entry;
@@ -39,10 +45,8 @@ std::optional<StepEntry> ReadEntry(const Dir& root, const std::string& folder, i
   }
   auto text = ReadRecordText(*step);
   if (text.status().code() == Code::kNotFound) return std::nullopt;
-  if (!text.ok()) {
-    entry.problem = text.status();
-    return entry;
-  }
+  entry.problem = text.ok() ? ReadMarks(*step, &entry) : text.status();
+  if (!entry.problem.ok()) return entry;
   auto record = DecodeRecordOf(*step, *text);
   if (record.ok()) {
     entry.record = std::move(record).value();
@@ -152,13 +156,17 @@ Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings
   std::vector<std::string> words;
   for (const StepEntry& step : steps) {
     if (step.record) continue;
-    if (!ProvenOlder(step, steps)) return step.problem;
-    words.push_back(Cat("passed over ", step.folder, ", which is older: ", step.problem.message()));
+    if (!step.bad && !ProvenOlder(step, steps)) return step.problem;
+    words.push_back(Cat("passed over ", step.folder, ", which is ",
+                        step.bad ? "marked bad: " : "older: ", step.problem.message()));
   }
   CheckLatest(root, steps, &words);
   if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
-  if (steps.empty()) return none;
-  return std::move(steps.front());
+  for (StepEntry& step : steps) {
+    if (step.record && !step.bad) return std::move(step);
+  }
+  const bool some = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.bad; });
+  return some ? none.WithMessage(Cat(none.message(), " that is not marked bad")) : none;
 }
 
 Result<StepEntry> FindStep(const Dir& root, int64_t step) {
@@ -180,6 +188,7 @@ Result<StepEntry> FindStep(const Dir& root, int64_t step) {
   entry.step = step;
   entry.folder = folder;
   entry.record = std::move(record);
+  CKPT_RETURN_IF_ERROR(ReadMarks(*dir, &entry));
   return entry;
 }
 

@@ -115,15 +115,16 @@ struct StepEntry {
   // What an invalid record still seems to say its sequence is, 0 if nothing.  Never trusted: it
   // only keeps a commit that does not know this one from calling it older.
   uint64_t sequence_hint = 0;
+  bool pinned = false, bad = false;  // marks, of invalid ones too
 };
 // All step folders with a ckpt.json (valid or not), highest sequence first, invalid ones last by
 // step number descending. IO when the folder cannot be listed: never mistaken for empty.
 Result<std::vector<StepEntry>> ListSteps(const Dir& root);
-// The newest committed step: NO_CHECKPOINT (root absent or without steps), CORRUPT (a damaged
-// record that no valid record's `known` proves older); `warnings` gets a sentence per damaged step
-// that was passed over.
+// The newest committed step that is not marked bad: NO_CHECKPOINT (root absent or without such a
+// step), CORRUPT (a damaged record that no valid record's `known` proves older, not marked bad);
+// `warnings` gets a sentence per damaged step that was passed over.
 Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings);
-// NOT_FOUND (no such folder, or without ckpt.json), CORRUPT.
+// NOT_FOUND (no such folder, or without ckpt.json), CORRUPT.  A bad one is found too.
 Result<StepEntry> FindStep(const Dir& root, int64_t step);
 
 // --- ownership and commit: on the coordinator only ---------------------------------------------
@@ -144,6 +145,12 @@ class RootOwner {
   // OWNED if the record on disk is no longer ours.
   virtual Status Check() const = 0;
 };
+
+// Marks of a step, durable when OK; gone when the step is saved again.  NOT_FOUND, OWNED.  Damaged
+// steps can be marked too.  Any thread.
+enum class Pin { kOff, kOn };
+Status SetPinned(const RootOwner& owner, int64_t step, Pin pin);
+Status MarkBad(const RootOwner& owner, int64_t step);
 
 // About a step that exists.  kAuto replaces one of the save's own lineage and refuses the others
 // (EXISTS); kReplace replaces any, damaged ones too, and warns about what was not its own; kKeep
