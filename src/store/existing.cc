@@ -71,12 +71,12 @@ Result<ExistingStep> DecideExisting(const Dir& root, const StepTransaction::Opti
   if (options.on_existing > OnExisting::kKeep) {
     return Status(Code::kInvalidArgument, Cat("step ", options.step, ": no such policy"));
   }
-  CKPT_ASSIGN_OR_RETURN(const bool there, root.Exists(folder));
-  if (!there) return ExistingStep();
   auto entry = FindStep(root, options.step);
   if (entry.ok()) return DecideValid(root, options, *entry->record);
   if (IsDamage(entry.status().code())) return DecideDamaged(root, options, entry.status());
   if (entry.status().code() != Code::kNotFound) return entry.status();
+  CKPT_ASSIGN_OR_RETURN(const bool there, root.Exists(folder));
+  if (!there) return ExistingStep();
   auto dir = root.OpenDir(folder);
   if (dir.ok()) return ExistingStep{Existing::kLeftover, {}};
   return Refuse(Code::kExists, root, folder, "is in the way: it is no folder");

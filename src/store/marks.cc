@@ -4,6 +4,7 @@
 // Marks of a step: empty files in its folder, outside the record, so that they go with the folder
 // when the step is saved again.  Test: tests/unit/store/marks_test.cc
 #include "store/existing.h"
+#include "store/intent.h"
 #include "store/names.h"
 #include "store/owner.h"
 #include "store/store.h"
@@ -16,7 +17,10 @@ namespace {
 Result<Dir> OpenStep(const Dir& root, int64_t step) {
   auto entry = FindStep(root, step);
   if (entry.ok()) return root.OpenDir(entry->folder);
-  if (IsDamage(entry.status().code())) return root.OpenDir(StepFolder(step));
+  if (IsDamage(entry.status().code())) {
+    CKPT_ASSIGN_OR_RETURN(const std::string folder, LocateStep(root, step));
+    return root.OpenDir(folder);
+  }
   return entry.status();
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/intent.h"
 #include "store/leftovers.h"
 #include "store/names.h"
 #include "util/text.h"
@@ -122,8 +123,12 @@ void Owner::Unkeep(const std::string& folder) {
   slot_->kept.erase(folder);
 }
 
-Result<std::shared_ptr<RootOwner>> RootOwner::Take(const std::string& root,
-                                                   const OwnerIdentity& who,
+std::set<std::string> Owner::Kept() const {
+  MutexLock lock(slot_->mu);
+  return slot_->kept;
+}
+
+Result<std::shared_ptr<RootOwner>> RootOwner::Take(const std::string& root, const OwnerOptions& who,
                                                    std::vector<std::string>* warnings) {
   CKPT_ASSIGN_OR_RETURN(Dir dir, MakeRoot(root));
   CKPT_ASSIGN_OR_RETURN(const auto slot, SlotOf(dir));
@@ -137,7 +142,9 @@ Result<std::shared_ptr<RootOwner>> RootOwner::Take(const std::string& root,
   CKPT_RETURN_IF_ERROR(TakeOwnerRecord(dir, ckpt_dir, slot->record, &record));
   slot->record = EncodeOwner(record);
   CleanOwnerDir(ckpt_dir);
-  std::vector<std::string> words = RemoveLeftovers(dir, slot->kept);
+  std::vector<std::string> words = RollIntents(dir);
+  // What an intent that could not be followed names is left alone.
+  for (std::string& word : RemoveLeftovers(dir, slot->kept)) words.push_back(std::move(word));
   if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
   // Nothing may fail behind this line: the owner's end would wait for the lock that we hold.
   auto owner = std::make_shared<Owner>(std::move(dir), std::move(ckpt_dir), slot, record);

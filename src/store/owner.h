@@ -46,6 +46,7 @@ class Owner : public RootOwner {
   // Unkeep.
   void Keep(const std::string& folder);
   void Unkeep(const std::string& folder);
+  std::set<std::string> Kept() const;
 
   // Held from the last look at an existing step to the end of the commit, and while LATEST or a
   // mark is written: contexts that share the root do so one after the other.
