@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "store/lease.h"
 #include "store/owner_record.h"
 #include "store/registry.h"
 #include "store/store.h"
@@ -21,13 +22,16 @@ namespace ckpt {
 // Any thread.
 class Owner : public RootOwner {
  public:
-  Owner(Dir root, Dir ckpt_dir, std::shared_ptr<RootSlot> slot, OwnerRecord record);
+  Owner(Dir root, Dir ckpt_dir, File file, std::shared_ptr<RootSlot> slot, OwnerRecord record);
   ~Owner() override;
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
   const Dir& root() const override { return root_; }
   Status Check() const override;
+
+  // Renews the lease every `period_ms` from now on; again: no change.  LIMIT: no thread.
+  Status KeepLease(uint32_t period_ms);
 
   // False in a forked child, which must change nothing on disk.
   bool InThisProcess() const;
@@ -54,15 +58,19 @@ class Owner : public RootOwner {
 
  private:
   Status CheckLocked() const CKPT_REQUIRES(slot_->mu);
+  Status WriteLocked(const OwnerRecord& next) CKPT_REQUIRES(slot_->mu);
+  void Renew();
 
   const pid_t pid_;
   const Dir root_, ckpt_dir_;
+  const File file_;  // the record's, whatever the name owner.json leads to by now
   const std::shared_ptr<RootSlot> slot_;
   OwnerRecord record_ CKPT_GUARDED_BY(slot_->mu);
-  std::string text_ CKPT_GUARDED_BY(slot_->mu);  // as on disk
+  const std::string token_;  // the record's: what makes it ours
   uint64_t reserved_ CKPT_GUARDED_BY(slot_->mu) = 0;
   uint64_t committed_ CKPT_GUARDED_BY(slot_->mu);  // highest; record_ follows it
   mutable Mutex commit_mu_;
+  std::unique_ptr<Ticker> lease_ CKPT_GUARDED_BY(slot_->mu);
 };
 
 }  // namespace ckpt

@@ -24,8 +24,8 @@ class Owner;
 struct RootSlot {
   Mutex mu;
   std::weak_ptr<Owner> owner CKPT_GUARDED_BY(mu);
-  // The record that this process last put there; "" once it was released.
-  std::string record CKPT_GUARDED_BY(mu);
+  // Token of the record that this process last put there; "" once it was released.
+  std::string token CKPT_GUARDED_BY(mu);
   // Folders whose commit could be neither confirmed nor undone: this job removes neither.
   std::set<std::string> kept CKPT_GUARDED_BY(mu);
 };
