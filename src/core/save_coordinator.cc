@@ -235,6 +235,9 @@ Status SaveCoordinator::Prepare() {
   options.on_existing = o_.on_existing;
   options.lineage = s_->Lineage();
   CKPT_ASSIGN_OR_RETURN(txn_, StepTransaction::Begin(std::move(owner), options));
+  if (txn_ == nullptr) {
+    return Status(Code::kUnsupported, Cat("step ", o_.step, ": KEEP is not built yet"));
+  }
   for (const FileLayout& file : files_) {
     s_->group().Progress(round_, 1, Cat("creating ", file.name));
     CKPT_RETURN_IF_ERROR(txn_->AddFile(file.name, file.bytes));

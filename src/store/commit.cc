@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: the ckpt authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of writes, fsyncs and renames of a commit: docs/format.md, "The commit",
-// and the tidying after it.  Each sync says which crash it is for.
+// The order of writes, fsyncs and renames of a commit: docs/format.md, "The commit".  Each sync
+// says which crash it is for.  What follows a commit is in finish.cc.
 // Test: tests/unit/store/commit_test.cc, tests/unit/store/commit_fault_test.cc
 #include "store/commit.h"
 
 #include <cerrno>
 
 #include "store/existing.h"
+#include "store/intent.h"
 #include "store/names.h"
 #include "util/text.h"
 
@@ -16,7 +17,7 @@ namespace ckpt {
 namespace {
 
 // How the step got its name, and so how that is undone and what is left behind.
-enum class Rename { kPlain, kExchange };
+enum class Rename { kPlain, kExchange, kIntent };
 
 Status OutcomeUnknown(const CommitPlan& plan, const Status& first, const Status& second) {
   Cause cause = first.cause();
@@ -60,61 +61,106 @@ Result<bool> IsPublished(const CommitPlan& plan) {
   return text.status();
 }
 
-// A folder without a record goes to trash first where names cannot be exchanged: no step is lost if
-// we crash in between.
-Status MoveLeftoverAway(const CommitPlan& plan, std::string* replaced) {
+// Gives the old step its name back after the second rename failed.
+Status PutBack(const CommitPlan& plan, const std::string& trash) {
   const Dir& root = plan.owner->root();
-  const std::string trash = TrashFolder(NewId());
-  CKPT_RETURN_IF_ERROR(root.Rename(plan.step_folder, trash));
-  *replaced = trash;
-  return root.RenameNoReplace(plan.staging_folder, plan.step_folder);
+  CKPT_RETURN_IF_ERROR(root.RenameNoReplace(trash, plan.step_folder));
+  // For a power loss: the intent must not go before the old step's name is on disk.
+  return root.Sync();
 }
 
-Status TryRename(const CommitPlan& plan, Existing existing, Rename* how, std::string* replaced) {
+// The intent has served, or was never needed.  One that stays is harmless while the step is there.
+void DropIntent(const CommitPlan& plan, const std::string& trash) {
+  (void)plan.owner->root().Unlink(IntentFile(plan.options.step)).ok();
+  plan.owner->Unkeep(trash);
+}
+
+Status WriteIntent(const CommitPlan& plan, const std::string& trash) {
   const Dir& root = plan.owner->root();
-  *how = Rename::kPlain;
-  if (existing == Existing::kNone) {
-    return root.RenameNoReplace(plan.staging_folder, plan.step_folder);
+  const std::string file = IntentFile(plan.options.step);
+  CKPT_RETURN_IF_ERROR(
+      root.WriteFile(file, EncodeIntent({plan.options.step, plan.staging_folder, trash})));
+  // For a crash between the renames: whoever misses the step must find the intent.
+  return root.Sync();
+}
+
+// Two renames where two names cannot be exchanged; in between the intent says where the step is.
+Status PublishByIntent(const CommitPlan& plan, std::string* replaced) {
+  const Dir& root = plan.owner->root();
+  const std::string trash = *replaced = TrashFolder(NewId());
+  plan.owner->Keep(trash);
+  Status status = WriteIntent(plan, trash);
+  // Again, right before an old step's name is touched: a stopped process may be a late one.
+  if (status.ok()) status = plan.owner->Check();
+  if (status.ok()) status = root.RenameNoReplace(plan.step_folder, trash);
+  if (!status.ok()) {
+    // A network file system may do a rename and report an error.
+    auto moved = root.Exists(trash);
+    if (!moved.ok()) return OutcomeUnknown(plan, status, moved.status());
+    if (!*moved) {
+      if (status.code() != Code::kOwned) DropIntent(plan, trash);  // else it may be another's
+      plan.owner->Unkeep(trash);
+      return status;
+    }
   }
-  const Status exchanged = root.RenameExchange(plan.staging_folder, plan.step_folder);
-  if (exchanged.code() == Code::kUnsupported && existing == Existing::kLeftover) {
-    return MoveLeftoverAway(plan, replaced);
-  }
-  *how = Rename::kExchange;
-  *replaced = plan.staging_folder;
-  if (exchanged.code() != Code::kUnsupported) return exchanged;
-  return exchanged.WithMessage(Cat(exchanged.message(), ": ", plan.step_folder,
-                                   " exists, and replacing it without an exchange of names is not "
-                                   "built yet"));
+  const Status renamed = root.RenameNoReplace(plan.staging_folder, plan.step_folder);
+  if (renamed.ok()) return renamed;
+  auto published = IsPublished(plan);
+  if (!published.ok()) return OutcomeUnknown(plan, renamed, published.status());
+  if (*published) return Status();
+  if (Abandoned(plan)) return OutcomeUnknown(plan, renamed, ToldUnknown());
+  const Status back = PutBack(plan, trash);
+  if (!back.ok()) return OutcomeUnknown(plan, renamed, back);
+  DropIntent(plan, trash);
+  return renamed;
 }
 
 // 3.
 Status Publish(const CommitPlan& plan, Existing existing, Rename* how, std::string* replaced) {
-  const Status renamed = TryRename(plan, existing, how, replaced);
-  if (renamed.ok() || renamed.code() == Code::kUnsupported) return renamed;
+  const Dir& root = plan.owner->root();
+  Status renamed;
+  if (existing == Existing::kNone) {
+    *how = Rename::kPlain;
+    renamed = root.RenameNoReplace(plan.staging_folder, plan.step_folder);
+  } else {
+    *how = Rename::kExchange;
+    *replaced = plan.staging_folder;
+    renamed = root.RenameExchange(plan.staging_folder, plan.step_folder);
+    if (renamed.code() == Code::kUnsupported) {
+      *how = Rename::kIntent;
+      return PublishByIntent(plan, replaced);
+    }
+  }
+  if (renamed.ok()) return renamed;
   auto published = IsPublished(plan);
   if (!published.ok()) return OutcomeUnknown(plan, renamed, published.status());
   return *published ? Status() : renamed;
 }
 
-Status Undo(const CommitPlan& plan, Rename how) {
+Status Undo(const CommitPlan& plan, Rename how, const std::string& replaced) {
   const Dir& root = plan.owner->root();
-  const Status back = how == Rename::kExchange
-                          ? root.RenameExchange(plan.step_folder, plan.staging_folder)
-                          : root.RenameNoReplace(plan.step_folder, plan.staging_folder);
-  CKPT_RETURN_IF_ERROR(back);
+  if (how == Rename::kExchange) {
+    CKPT_RETURN_IF_ERROR(root.RenameExchange(plan.step_folder, plan.staging_folder));
+  } else {
+    CKPT_RETURN_IF_ERROR(root.RenameNoReplace(plan.step_folder, plan.staging_folder));
+  }
+  if (how == Rename::kIntent) {
+    CKPT_RETURN_IF_ERROR(PutBack(plan, replaced));
+    DropIntent(plan, replaced);
+    return Status();
+  }
   // For a power loss after we said "failed": the step must not come back by itself.
   return root.Sync();
 }
 
 // 4.
-Status Confirm(const CommitPlan& plan, Rename how) {
+Status Confirm(const CommitPlan& plan, Rename how, const std::string& replaced) {
   // For a power loss after we said "committed": the new name must be there, and with an exchange
   // the old step must not be the one under it.
   const Status synced = plan.owner->root().Sync();
   if (synced.ok()) return synced;
   if (Abandoned(plan)) return OutcomeUnknown(plan, synced, ToldUnknown());
-  const Status undone = Undo(plan, how);
+  const Status undone = Undo(plan, how, replaced);
   if (!undone.ok()) return OutcomeUnknown(plan, synced, undone);
   return Status(Code::kIo, Cat("commit of ", plan.step_folder, ", undone: ", synced.message()),
                 synced.cause());
@@ -122,18 +168,30 @@ Status Confirm(const CommitPlan& plan, Rename how) {
 
 // 2 to 4, one commit of this process at a time.
 Result<Committed> CommitLocked(const CommitPlan& plan) {
-  // Again, and not only in Begin: another context may have committed this step since.
-  CKPT_ASSIGN_OR_RETURN(const Existing existing, DecideExisting(plan.owner->root(), plan.options));
+  // One that an unknown outcome left: this commit needs to know where the step is.
   CKPT_RETURN_IF_ERROR(plan.owner->Check());
-  Committed committed{plan.step_folder, plan.sequence, {}};
+  CKPT_RETURN_IF_ERROR(RollIntent(plan.owner->root(), plan.options.step));
+  // Again, and not only in Begin: another context may have committed this step since.
+  CKPT_ASSIGN_OR_RETURN(const ExistingStep existing,
+                        DecideExisting(plan.owner->root(), plan.options));
+  CKPT_RETURN_IF_ERROR(plan.owner->Check());
+  Committed committed;
+  committed.step = plan.options.step;
+  committed.step_folder = plan.step_folder;
+  committed.sequence = plan.sequence;
+  committed.loss = existing.loss;
+  committed.kept = existing.what == Existing::kKept;
   Rename how = Rename::kPlain;
   // A round that is closed already (a cancel, a death) was closed with its own error, not with
   // "unknown": then nothing has begun, and the staging folder goes as after any failed save.
   CKPT_RETURN_IF_ERROR((*plan.enter_commit)());
-  Status status = Publish(plan, existing, &how, &committed.replaced);
-  if (status.ok()) status = Confirm(plan, how);
+  if (committed.kept) return committed;
+  Status status = Publish(plan, existing.what, &how, &committed.replaced);
+  if (status.ok()) status = Confirm(plan, how, committed.replaced);
   if (status.ok()) {
     plan.owner->NoteCommitted(plan.sequence);
+    committed.by_intent = how == Rename::kIntent;
+    if (committed.by_intent) plan.owner->Unkeep(committed.replaced);  // an intent names it still
     return committed;
   }
   // Not published; but where all were told "unknown", the new files stay too.
@@ -148,32 +206,6 @@ Result<Committed> CommitStep(const CommitPlan& plan) {
   CKPT_RETURN_IF_ERROR(WriteRecord(plan));
   MutexLock lock(plan.owner->commit_mu());
   return CommitLocked(plan);
-}
-
-// 5.  Nothing here is synced: trash and LATEST may be as before after a power loss, and nobody is
-// misled.  The exchange was synced, so the old files can go.
-void FinishStep(Owner& owner, const Committed& committed, std::vector<std::string>* warnings) {
-  const Dir& root = owner.root();
-  const auto warn = [&](const Status& status) {
-    if (!status.ok()) warnings->push_back(Cat("after the commit: ", status.message()));
-    return status.ok();
-  };
-  if (!warn(owner.Check())) return;  // the root is somebody else's now, and so is the tidying
-  {
-    MutexLock lock(owner.commit_mu());
-    // A newer commit, of another context, says so itself.
-    if (owner.IsNewest(committed.sequence)) {
-      warn(root.ReplaceFile(kLatestFile, committed.step_folder + "\n"));
-    }
-    warn(owner.WriteSequence());
-  }
-  std::string old = committed.replaced;
-  if (old.starts_with(kStagingPrefix)) {
-    const std::string trash = TrashFolder(NewId());
-    if (!warn(root.RenameNoReplace(old, trash))) return;
-    old = trash;
-  }
-  if (!old.empty()) warn(root.RemoveTree(old));
 }
 
 }  // namespace ckpt

@@ -30,15 +30,21 @@ struct CommitPlan {
 
 // What a commit leaves to FinishStep.
 struct Committed {
+  int64_t step = 0;
   std::string step_folder;
   uint64_t sequence = 0;
-  std::string replaced;  // where the step's old folder is now: a staging or trash name; "": none
+  bool by_intent = false;  // one is still there
+  std::string replaced;    // where the step's old folder is now: a staging or trash name; "": none
+  std::string loss;        // what was replaced, if somebody else may miss it
+  bool kept = false;       // nothing was published: the step that KEEP keeps has appeared meanwhile
 };
 
 // OK: committed and durable.  OUTCOME_UNKNOWN: neither confirmed nor undone, both folders must
 // stay.  Any other error: not published, the staging folder has the new files.
 Result<Committed> CommitStep(const CommitPlan& plan);
-void FinishStep(Owner& owner, const Committed& committed, std::vector<std::string>* warnings);
+// What follows a commit; what fails is a warning.
+void FinishStep(Owner& owner, const StepTransaction::Options& options, const Committed& committed,
+                std::vector<std::string>* warnings);
 
 }  // namespace ckpt
 

@@ -20,56 +20,65 @@ Status Refuse(Code code, const Dir& root, const std::string& folder, std::string
   return Status(code, words, std::move(cause));
 }
 
-Result<Existing> DecideValid(const Dir& root, const StepTransaction::Options& options,
-                             const CommitRecord& record) {
+Result<ExistingStep> DecideValid(const Dir& root, const StepTransaction::Options& options,
+                                 const CommitRecord& record) {
   const std::string folder = StepFolder(options.step);
   const bool own = record.lineage == options.lineage;
-  const std::string what =
-      Cat("exists: committed ", TimeText(record.created_unix_ns), " by ",
+  const std::string by =
+      Cat("committed ", TimeText(record.created_unix_ns), " by ",
           own ? "this lineage, " : "another lineage, ", Printable(record.lineage));
   switch (options.on_existing) {
-    case OnExisting::kAuto:
-      if (own) return Existing::kReplace;
-      return Refuse(Code::kExists, root, folder, what);
-    case OnExisting::kReplace:
-      if (own) return Existing::kReplace;
-      return Refuse(Code::kUnsupported, root, folder,
-                    Cat(what, "; replacing another lineage's step is not built yet"));
-    case OnExisting::kRefuse:
     case OnExisting::kKeep:
+      return ExistingStep{Existing::kKept, {}};
+    case OnExisting::kAuto:
+      if (own) return ExistingStep{Existing::kReplace, {}};
+      break;
+    case OnExisting::kReplace:
+      return ExistingStep{Existing::kReplace, own ? std::string() : Cat(folder, " was ", by)};
+    case OnExisting::kRefuse:
       break;
   }
-  return Refuse(Code::kExists, root, folder, what);
+  return Refuse(Code::kExists, root, folder, Cat("exists: ", by));
 }
 
-Status RefuseDamaged(const Dir& root, const StepTransaction::Options& options,
-                     const Status& problem) {
-  const bool replace = options.on_existing == OnExisting::kReplace;
-  const std::string why =
-      Cat("exists, and its record cannot be used (", CodeName(problem.code()), ": ",
-          problem.message(), ")",
-          replace ? "; replacing such a step is not built yet" : "; it is never replaced silently");
-  return Refuse(replace ? Code::kUnsupported : Code::kExists, root, StepFolder(options.step), why);
+Result<ExistingStep> DecideDamaged(const Dir& root, const StepTransaction::Options& options,
+                                   const Status& problem) {
+  const std::string folder = StepFolder(options.step);
+  const std::string damage = Cat(CodeName(problem.code()), ": ", problem.message());
+  switch (options.on_existing) {
+    case OnExisting::kKeep:
+      return problem;  // there is no step to keep, and none may be made in its place
+    case OnExisting::kReplace:
+      return ExistingStep{Existing::kReplace,
+                          Cat(folder, " had a record that could not be used (", damage, ")")};
+    case OnExisting::kAuto:
+    case OnExisting::kRefuse:
+      break;
+  }
+  return Refuse(
+      Code::kExists, root, folder,
+      Cat("exists, and its record cannot be used (", damage, "); it is never replaced silently"));
 }
 
 }  // namespace
 
-Result<Existing> DecideExisting(const Dir& root, const StepTransaction::Options& options) {
+bool IsDamage(Code code) {
+  return code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kLimit;
+}
+
+Result<ExistingStep> DecideExisting(const Dir& root, const StepTransaction::Options& options) {
   const std::string folder = StepFolder(options.step);
-  if (options.on_existing > OnExisting::kReplace) {
-    return Status(Code::kUnsupported, Cat("step ", options.step, ": KEEP is not built yet"));
+  if (options.on_existing > OnExisting::kKeep) {
+    return Status(Code::kInvalidArgument, Cat("step ", options.step, ": no such policy"));
   }
-  CKPT_ASSIGN_OR_RETURN(const bool there, root.Exists(folder));
-  if (!there) return Existing::kNone;
   auto entry = FindStep(root, options.step);
   if (entry.ok()) return DecideValid(root, options, *entry->record);
-  const Code code = entry.status().code();
-  if (code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kLimit) {
-    return RefuseDamaged(root, options, entry.status());
-  }
-  if (code != Code::kNotFound) return entry.status();
+  if (IsDamage(entry.status().code())) return DecideDamaged(root, options, entry.status());
+  if (entry.status().code() != Code::kNotFound) return entry.status();
+  CKPT_ASSIGN_OR_RETURN(const bool there, root.Exists(folder));
+  if (!there) return ExistingStep();
   auto dir = root.OpenDir(folder);
-  if (dir.ok()) return Existing::kLeftover;
+  if (dir.ok()) return ExistingStep{Existing::kLeftover, {}};
   return Refuse(Code::kExists, root, folder, "is in the way: it is no folder");
 }
 

@@ -6,6 +6,8 @@
 #ifndef CKPT_STORE_EXISTING_H_
 #define CKPT_STORE_EXISTING_H_
 
+#include <string>
+
 #include "store/store.h"
 
 namespace ckpt {
@@ -14,10 +16,20 @@ enum class Existing {
   kNone,
   kLeftover,  // a step's folder without ckpt.json: not a step, in the way
   kReplace,   // a step that this save may replace
+  kKept,      // a valid step that stays: nothing is to be written
+};
+struct ExistingStep {
+  Existing what = Existing::kNone;
+  // What somebody else may miss once it is replaced, as a sentence; "" for a step of one's own.
+  std::string loss;
 };
 
-// EXISTS naming lineage and time, or the damage; UNSUPPORTED for a policy that is not built yet.
-Result<Existing> DecideExisting(const Dir& root, const StepTransaction::Options& options);
+// A record is there and cannot be used, whatever one tries.
+bool IsDamage(Code code);
+
+// EXISTS naming lineage and time, or the damage; under KEEP a damaged step is its own error
+// (CORRUPT, UNSUPPORTED for a newer format).
+Result<ExistingStep> DecideExisting(const Dir& root, const StepTransaction::Options& options);
 
 }  // namespace ckpt
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the ckpt authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a crash leaves in a root.  By the owner only; private to src/store.
+// What a save or a crash leaves in a root.  By the owner only; private to src/store.
 // Test: tests/unit/store/leftovers_test.cc
 #ifndef CKPT_STORE_LEFTOVERS_H_
 #define CKPT_STORE_LEFTOVERS_H_
@@ -15,8 +15,13 @@
 namespace ckpt {
 
 // Renames staging folders away (an owner that lost the root can then not publish them), and removes
-// them and all trash; never a name in `kept`, never a step.  Returns what could not be done.
+// them and all trash; never a name in `kept`, never a step, never what an intent names, never what
+// a load of this process reads.  Returns what could not be done.
 std::vector<std::string> RemoveLeftovers(const Dir& root, const std::set<std::string>& kept);
+
+// Trash folders that may be deleted now (the same exceptions), after an fsync of the root if there
+// are any.  CORRUPT: an intent cannot be read, so nobody knows which of them still is a step.
+Result<std::vector<std::string>> SyncedTrash(const Dir& root, const std::set<std::string>& kept);
 
 }  // namespace ckpt
 

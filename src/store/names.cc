@@ -19,11 +19,24 @@ namespace ckpt {
 namespace {
 
 constexpr std::string_view kStepPrefix = "step-";
+constexpr std::string_view kIntentPrefix = ".replace-";
 constexpr std::string_view kDataSuffix = ".safetensors";
 constexpr size_t kStepDigits = 12;
 constexpr size_t kMaxName = 255;  // NAME_MAX of every file system that we know
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// nullopt: another character, or too large.  "" is 0.
+std::optional<int64_t> ParseDigits(std::string_view digits) {
+  int64_t value = 0;
+  for (char c : digits) {
+    if (!IsDigit(c) || __builtin_mul_overflow(value, int64_t{10}, &value) ||
+        __builtin_add_overflow(value, int64_t{c - '0'}, &value)) {
+      return std::nullopt;
+    }
+  }
+  return value;
+}
 
 // Length of a trailing "-NNNNN-of-NNNNN", 0 if there is none.
 size_t PartSuffix(std::string_view stem) {
@@ -46,19 +59,10 @@ std::string StepFolder(int64_t step) { return Cat(kStepPrefix, fmt::format("{:01
 std::optional<int64_t> ParseStepFolder(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   const std::string_view digits = name.substr(kStepPrefix.size());
-  if (digits.size() < kStepDigits || !std::all_of(digits.begin(), digits.end(), IsDigit)) {
-    return std::nullopt;
-  }
+  if (digits.size() < kStepDigits) return std::nullopt;
   // One spelling per step: zeros only pad up to the usual width.
   if (digits.size() > kStepDigits && digits[0] == '0') return std::nullopt;
-  int64_t step = 0;
-  for (char c : digits) {
-    if (__builtin_mul_overflow(step, int64_t{10}, &step) ||
-        __builtin_add_overflow(step, int64_t{c - '0'}, &step)) {
-      return std::nullopt;
-    }
-  }
-  return step;
+  return ParseDigits(digits);
 }
 
 std::string NewId() {
@@ -74,6 +78,14 @@ std::string NewId() {
 
 std::string StagingFolder(std::string_view id) { return Cat(kStagingPrefix, id); }
 std::string TrashFolder(std::string_view id) { return Cat(kTrashPrefix, id); }
+
+std::string IntentFile(int64_t step) { return Cat(kIntentPrefix, step); }
+
+std::optional<int64_t> ParseIntentFile(std::string_view name) {
+  if (!name.starts_with(kIntentPrefix)) return std::nullopt;
+  const std::optional<int64_t> step = ParseDigits(name.substr(kIntentPrefix.size()));
+  return step && IntentFile(*step) == name ? step : std::nullopt;
+}
 
 std::string SafetensorsName(const std::string& group, size_t index, size_t count) {
   if (count == 1) return Cat(group, kDataSuffix);

@@ -8,6 +8,8 @@
 #define CKPT_STORE_NAMES_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,14 +21,19 @@ inline constexpr char kRecordFile[] = "ckpt.json";
 inline constexpr char kLatestFile[] = "LATEST";
 inline constexpr char kOwnerDir[] = ".ckpt";
 inline constexpr char kOwnerFile[] = "owner.json";
+inline constexpr char kPinnedMark[] = ".pinned";  // in a step folder, as the next
+inline constexpr char kBadMark[] = ".bad";
 inline constexpr char kBlobGroup[] = "blobs";
 inline constexpr std::string_view kStagingPrefix = ".staging-";
 inline constexpr std::string_view kTrashPrefix = ".trash-";
+inline constexpr std::string_view kProbePrefix = "probe-";  // in .ckpt
 
 // 16 hexadecimal digits that nobody else has.
 std::string NewId();
 std::string StagingFolder(std::string_view id);
 std::string TrashFolder(std::string_view id);
+std::string IntentFile(int64_t step);                           // ".replace-<step>"
+std::optional<int64_t> ParseIntentFile(std::string_view name);  // nullopt: not an intent's name
 
 // "<group>.safetensors" for one file, else "<group>-NNNNN-of-NNNNN.safetensors" counted from 1.
 std::string SafetensorsName(const std::string& group, size_t index, size_t count);

@@ -13,7 +13,6 @@ namespace ckpt {
 
 struct ProcessId {
   std::string host;           // for people
-  std::string machine_id;     // /etc/machine-id; "" where there is none (containers)
   std::string boot_id;        // differs after each boot
   std::string pid_namespace;  // "pid:[4026531836]": what the pid counts in
   int64_t pid = 0;
@@ -21,12 +20,13 @@ struct ProcessId {
   bool operator==(const ProcessId&) const = default;
 };
 
+// Read anew at each call.
 ProcessId ThisProcess();
 
 enum class Life {
   kAlive,
-  kDead,     // certainly: gone, a zombie, or of an earlier boot of this machine
-  kUnknown,  // on another host, or in a pid namespace that we cannot look into
+  kDead,     // certainly: gone, or a zombie
+  kUnknown,  // on another host or of another boot, or in a pid namespace that we cannot look into
 };
 Life LifeOf(const ProcessId& other, const ProcessId& self);
 

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <set>
 #include <utility>
 
+#include "store/intent.h"
 #include "store/names.h"
 #include "util/text.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // 4 bytes per MiB: some 200 TB
 constexpr uint64_t kMaxLatestBytes = 256;
+constexpr int kLooks = 4;  // the owner may move a step between two looks of a reader
 constexpr uint64_t kMaxHint = uint64_t{1} << 62;  // above: damage in the number itself
 
 Status WithPath(const Dir& step, const Status& status) {
@@ -26,7 +29,14 @@ Status WithPath(const Dir& step, const Status& status) {
   return Status(status.code(), Cat(step.path(), "/", status.message()), std::move(cause));
 }
 
-// nullopt: not a step, or gone since it was listed.
+Status ReadMarks(const Dir& step, StepEntry* entry) {
+  CKPT_ASSIGN_OR_RETURN(entry->pinned, step.Exists(kPinnedMark));
+  CKPT_ASSIGN_OR_RETURN(entry->bad, step.Exists(kBadMark));
+  return Status();
+}
+
+// What is in `folder`, which is the step's own or, while it is replaced, the old one's; nullopt: no
+// record, or gone meanwhile.
 std::optional<StepEntry> ReadEntry(const Dir& root, const std::string& folder, int64_t number) {
   StepEntry entry;
   entry.step = number;
@@ -39,11 +49,9 @@ std::optional<StepEntry> ReadEntry(const Dir& root, const std::string& folder, i
   }
   auto text = ReadRecordText(*step);
   if (text.status().code() == Code::kNotFound) return std::nullopt;
-  if (!text.ok()) {
-    entry.problem = text.status();
-    return entry;
-  }
-  auto record = DecodeRecordOf(*step, *text);
+  entry.problem = text.ok() ? ReadMarks(*step, &entry) : text.status();
+  if (!entry.problem.ok()) return entry;
+  auto record = DecodeRecordOf(*step, *text, number);
   if (record.ok()) {
     entry.record = std::move(record).value();
   } else {
@@ -51,6 +59,38 @@ std::optional<StepEntry> ReadEntry(const Dir& root, const std::string& folder, i
     entry.sequence_hint = SequenceHint(*text);
   }
   return entry;
+}
+
+// nullopt: not a step.
+std::optional<StepEntry> ReadStep(const Dir& root, int64_t number) {
+  for (int look = 0; look < kLooks; ++look) {
+    auto folder = LocateStep(root, number);
+    if (folder.status().code() == Code::kNotFound) return std::nullopt;
+    if (!folder.ok()) {
+      StepEntry entry;
+      entry.step = number;
+      entry.folder = StepFolder(number);
+      entry.problem = folder.status();
+      return entry;
+    }
+    auto entry = ReadEntry(root, *folder, number);
+    if (entry) return entry;
+    // No step; or moved, or replaced and emptied, between our two looks.
+  }
+  return std::nullopt;
+}
+
+// Numbers of all that may be a step: folders with a step's name, and steps being replaced.
+Result<std::set<int64_t>> ListNumbers(const Dir& root) {
+  CKPT_ASSIGN_OR_RETURN(const auto entries, root.List());
+  std::set<int64_t> numbers;
+  for (const DirEntry& entry : entries) {
+    const auto folder = entry.is_dir ? ParseStepFolder(entry.name) : std::nullopt;
+    if (folder) numbers.insert(*folder);
+    const auto intent = ParseIntentFile(entry.name);
+    if (intent) numbers.insert(*intent);
+  }
+  return numbers;
 }
 
 bool Newer(const StepEntry& a, const StepEntry& b) {
@@ -63,12 +103,13 @@ bool Newer(const StepEntry& a, const StepEntry& b) {
 
 // A commit that still knew the folder came after it.
 bool ProvenOlder(const StepEntry& damaged, const std::vector<StepEntry>& steps) {
+  const std::string folder = StepFolder(damaged.step);
   return std::any_of(steps.begin(), steps.end(), [&](const StepEntry& s) {
     // A step replaced after the other's commit is newer than what the other knew under its name.
     if (!s.record || damaged.sequence_hint > s.record->sequence) return false;
     const auto& known = s.record->known;
     return std::any_of(known.begin(), known.end(),
-                       [&](const auto& k) { return k.second == damaged.folder; });
+                       [&](const auto& k) { return k.second == folder; });
   });
 }
 
@@ -78,8 +119,8 @@ void CheckLatest(const Dir& root, const std::vector<StepEntry>& steps,
   if (!text.ok()) return;
   const std::string name = text->substr(0, text->find_last_not_of(" \r\n") + 1);
   if (!ParseStepFolder(name)) return;
-  const bool there =
-      std::any_of(steps.begin(), steps.end(), [&](const StepEntry& s) { return s.folder == name; });
+  const bool there = std::any_of(steps.begin(), steps.end(),
+                                 [&](const StepEntry& s) { return StepFolder(s.step) == name; });
   if (there) return;
   warnings->push_back(Cat(root.path(), ": ", kLatestFile, " names ", name,
                           ", which is no step there; it is only a hint"));
@@ -98,10 +139,11 @@ Result<std::string> ReadRecordText(const Dir& step) {
                 std::move(cause));
 }
 
-Result<CommitRecord> DecodeRecordOf(const Dir& step, std::string_view text) {
+Result<CommitRecord> DecodeRecordOf(const Dir& step, std::string_view text,
+                                    std::optional<int64_t> number) {
   auto record = DecodeRecord(text);
   if (!record.ok()) return WithPath(step, record.status());
-  const auto number = ParseStepFolder(BaseName(step.path()));
+  if (!number) number = ParseStepFolder(BaseName(step.path()));
   if (number && *number != record->step) {
     return WithPath(step,
                     Status(Code::kCorrupt, Cat(kRecordFile, ": the record of step ", record->step,
@@ -133,54 +175,103 @@ std::string TimeText(int64_t unix_ns) {
 }
 
 Result<std::vector<StepEntry>> ListSteps(const Dir& root) {
-  CKPT_ASSIGN_OR_RETURN(const auto entries, root.List());
+  CKPT_ASSIGN_OR_RETURN(std::set<int64_t> numbers, ListNumbers(root));
+  // A listing is not atomic: while a step is replaced by two renames, one may pass over its folder
+  // and its intent.  So two must agree.
+  for (int look = 0; look < kLooks; ++look) {
+    CKPT_ASSIGN_OR_RETURN(std::set<int64_t> again, ListNumbers(root));
+    if (again == numbers) break;
+    numbers = std::move(again);
+  }
   std::vector<StepEntry> steps;
-  for (const DirEntry& entry : entries) {
-    const auto number = ParseStepFolder(entry.name);
-    if (!entry.is_dir || !number) continue;
-    auto step = ReadEntry(root, entry.name, *number);
+  for (const int64_t number : numbers) {
+    auto step = ReadStep(root, number);
     if (step) steps.push_back(std::move(*step));
   }
   std::sort(steps.begin(), steps.end(), Newer);
   return steps;
 }
 
-Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings) {
+namespace {
+
+// All valid steps that are not bad, newest first, never empty.
+Result<std::vector<StepEntry>> Choose(const Dir& root, OnDamage on_damage,
+                                      std::vector<std::string>* warnings) {
   const Status none(Code::kNoCheckpoint, Cat(root.path(), ": no committed step"));
   if (!root.valid()) return none;
   CKPT_ASSIGN_OR_RETURN(auto steps, ListSteps(root));
   std::vector<std::string> words;
+  std::optional<Status> damage;
   for (const StepEntry& step : steps) {
     if (step.record) continue;
-    if (!ProvenOlder(step, steps)) return step.problem;
-    words.push_back(Cat("passed over ", step.folder, ", which is older: ", step.problem.message()));
+    const bool older = ProvenOlder(step, steps);
+    if (!step.bad && !damage) damage = step.problem;
+    if (!step.bad && !older && on_damage == OnDamage::kFail) return step.problem;
+    words.push_back(Cat("passed over ", step.folder,
+                        step.bad ? ", which is marked bad: "
+                        : older  ? ", which is older: "
+                                 : ", which may be the newest, for an older one: ",
+                        step.problem.message()));
   }
   CheckLatest(root, steps, &words);
   if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
-  if (steps.empty()) return none;
+  const bool bad = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.bad; });
+  std::erase_if(steps, [](const StepEntry& s) { return !s.record || s.bad; });
+  if (!steps.empty()) return steps;
+  if (damage) return *damage;  // unreadable is not the same as none
+  return bad ? none.WithMessage(Cat(none.message(), " that is not marked bad")) : none;
+}
+
+}  // namespace
+
+Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings,
+                             OnDamage on_damage) {
+  CKPT_ASSIGN_OR_RETURN(auto steps, Choose(root, on_damage, warnings));
   return std::move(steps.front());
 }
 
-Result<StepEntry> FindStep(const Dir& root, int64_t step) {
-  const std::string folder = StepFolder(step);
-  Cause cause;
-  cause.path = root.path();
-  const Status none(Code::kNotFound, Cat(root.path(), ": no step ", step), cause);
-  if (step < 0 || !root.valid()) return none;
+Result<std::vector<StepEntry>> StepsForFallback(const Dir& root,
+                                                std::vector<std::string>* warnings) {
+  return Choose(root, OnDamage::kFallBack, warnings);
+}
+
+namespace {
+
+Result<StepEntry> FindIn(const Dir& root, const std::string& folder, int64_t step,
+                         const Status& none) {
   auto dir = root.OpenDir(folder);
-  if (dir.status().code() == Code::kNotFound) return none;
   if (dir.status().cause().sys_errno == ENOTDIR) {
     return none.WithMessage(
         Cat(none.message(), ": ", folder, " is no folder (links are not followed)"));
   }
   if (!dir.ok()) return dir.status();
   CKPT_ASSIGN_OR_RETURN(const std::string text, ReadRecordText(*dir));
-  CKPT_ASSIGN_OR_RETURN(auto record, DecodeRecordOf(*dir, text));
   StepEntry entry;
   entry.step = step;
   entry.folder = folder;
-  entry.record = std::move(record);
+  CKPT_ASSIGN_OR_RETURN(entry.record, DecodeRecordOf(*dir, text, step));
+  CKPT_RETURN_IF_ERROR(ReadMarks(*dir, &entry));
   return entry;
+}
+
+}  // namespace
+
+Result<StepEntry> FindStep(const Dir& root, int64_t step) {
+  Cause cause;
+  cause.path = root.path();
+  const Status none(Code::kNotFound, Cat(root.path(), ": no step ", step), cause);
+  if (step < 0 || !root.valid()) return none;
+  Status last = none;
+  for (int look = 0; look < kLooks; ++look) {
+    auto folder = LocateStep(root, step);
+    if (folder.status().code() == Code::kNotFound) return none;
+    if (!folder.ok()) return folder.status();
+    auto entry = FindIn(root, *folder, step, none);
+    if (entry.status().code() != Code::kNotFound) return entry;
+    // No step; or moved, or replaced and emptied, between our two looks.
+    last = entry.status();
+  }
+  return last;
 }
 
 }  // namespace ckpt

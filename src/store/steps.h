@@ -7,6 +7,7 @@
 #define CKPT_STORE_STEPS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,9 +17,10 @@ namespace ckpt {
 
 // The bytes of ckpt.json.  NOT_FOUND: "the folder has no ckpt.json".
 Result<std::string> ReadRecordText(const Dir& step);
-// The record, which must be the one of this folder (a copied folder is CORRUPT).  Errors name the
-// path.
-Result<CommitRecord> DecodeRecordOf(const Dir& step, std::string_view text);
+// The record, which must be of step `number`, by default the one that the folder's name says (a
+// copied folder is CORRUPT).  Errors name the path.
+Result<CommitRecord> DecodeRecordOf(const Dir& step, std::string_view text,
+                                    std::optional<int64_t> number = std::nullopt);
 // What a damaged record still seems to say its sequence is, 0 if nothing.  A hint: it may only make
 // a reader more careful.
 uint64_t SequenceHint(std::string_view text);

@@ -116,35 +116,82 @@ std::optional<int64_t> ParseStepFolder(std::string_view name);  // nullopt: not 
 
 struct StepEntry {
   int64_t step = 0;
+  // Of `step`; while it is being replaced by two renames, for a moment a trash folder's name.
   std::string folder;
   std::optional<CommitRecord> record;  // nullopt when invalid
   Status problem;                      // why there is no record
   // What an invalid record still seems to say its sequence is, 0 if nothing.  Never trusted: it
   // only keeps a commit that does not know this one from calling it older.
   uint64_t sequence_hint = 0;
+  bool pinned = false, bad = false;  // marks, of invalid ones too
 };
 // All step folders with a ckpt.json (valid or not), highest sequence first, invalid ones last by
 // step number descending. IO when the folder cannot be listed: never mistaken for empty.
 Result<std::vector<StepEntry>> ListSteps(const Dir& root);
-// The newest committed step: NO_CHECKPOINT (root absent or without steps), CORRUPT (a damaged
-// record that no valid record's `known` proves older); `warnings` gets a sentence per damaged step
+// While one exists, no save of this process removes that folder, though it may rename it (the
+// descriptor stays good).  Make it before the record is read: a step that is gone by then is found
+// out by the reading.  Any thread.
+class StepInUse {
+ public:
+  explicit StepInUse(const Dir& step);
+  ~StepInUse();
+  StepInUse(const StepInUse&) = delete;
+  StepInUse& operator=(const StepInUse&) = delete;
+
+ private:
+  int64_t pid_ = 0;                  // of the process that registered it
+  uint64_t device_ = 0, inode_ = 0;  // 0, 0: not registered
+};
+
+// What NewestStep does about a damaged record that may be the newest.
+enum class OnDamage {
+  kFail,      // CORRUPT
+  kFallBack,  // passes over it, with a warning
+};
+// The newest committed step that is not marked bad: NO_CHECKPOINT (root absent or without such a
+// step), CORRUPT (a damaged record that no valid record's `known` proves older, not marked bad;
+// with kFallBack: no valid one is left); `warnings` (may be null) gets a sentence per damaged step
 // that was passed over.
-Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings);
-// NOT_FOUND (no such folder, or without ckpt.json), CORRUPT.
+Result<StepEntry> NewestStep(const Dir& root, std::vector<std::string>* warnings,
+                             OnDamage on_damage = OnDamage::kFail);
+// The same choice as a list, for a load that goes on to the next older one when the data of a step
+// are damaged: all valid steps that are not bad, highest sequence first, never empty.
+Result<std::vector<StepEntry>> StepsForFallback(const Dir& root,
+                                                std::vector<std::string>* warnings);
+// NOT_FOUND (no such folder, or without ckpt.json), CORRUPT.  A bad one is found too.
 Result<StepEntry> FindStep(const Dir& root, int64_t step);
 
 // --- ownership and commit: on the coordinator only ---------------------------------------------
 
-struct OwnerIdentity {
-  std::string job_id;
+struct OwnerOptions {
+  std::string job_id = {};
+  bool force = false;  // owner.force: whoever cannot be seen from here is dead at once
+  uint32_t lease_period_ms = 10000;  // how often this process renews its lease
+  uint32_t lease_dead_ms = 30000;    // another host's lease unchanged for so long: dead
+  // Asked and told while another host's lease is watched, several times a second, on the caller's
+  // thread.  `stop` true: CANCELLED.
+  std::function<bool()> stop = nullptr;
+  std::function<void(const std::string&)> progress = nullptr;
 };
-// Ownership of a root by this process (same-host rules of docs/format.md).  Contexts of one process
-// share it; the last RootOwner to go releases it.  Taking it cleans what dead owners left (staging,
-// trash).  Any thread.
+using OwnerIdentity = OwnerOptions;  // for callers that only name the job
+
+// Ownership of a root by this process (docs/format.md, "Ownership").  Contexts of one process share
+// it; the last RootOwner to go releases it.  Any thread.
+//
+// What is guaranteed: after Take returned OK, no step of an earlier owner appears in the root any
+// more.  Take moves the earlier owner's staging folders away before it returns, so a process that
+// was stopped between its last Check and its rename finds nothing to rename when it goes on.  Nor
+// does a late renewal put a lost record back: it is written into the file that was linked, not over
+// the name.  What is left is a moment of marks, retention, and the two renames of a replacement
+// where names cannot be exchanged: a process that is stopped right there, for longer than
+// `lease_dead_ms`, and goes on, may still do that one rename.
 class RootOwner {
  public:
-  // Creates the root if needed.  OWNED naming the other job, host and pid.
-  static Result<std::shared_ptr<RootOwner>> Take(const std::string& root, const OwnerIdentity& who,
+  // Creates the root if needed, takes over a dead owner's, cleans what it left (staging, trash,
+  // intents), and keeps the lease renewed on a thread named ckpt-lease.  May watch for
+  // `lease_dead_ms`.  OWNED naming the other job, host and pid; CANCELLED; LIMIT (no thread).
+  static Result<std::shared_ptr<RootOwner>> Take(const std::string& root,
+                                                 const OwnerOptions& options,
                                                  std::vector<std::string>* warnings);
   virtual ~RootOwner() = default;  // releases
   virtual const Dir& root() const = 0;
@@ -152,6 +199,27 @@ class RootOwner {
   virtual Status Check() const = 0;
 };
 
+// Whether all hosts see one storage: after Take, one rank per host (and per spelling of the root)
+// writes a probe; when all are written, each looks for the others' by name, not before (a file
+// system may remember that a name was absent).  Nothing here makes a folder: the owner made
+// root/.ckpt, so where it is absent another storage is seen (NOT_FOUND, after a short retry).  A
+// refused probe leaves no record once the RootOwner is released.  Any thread, any rank.
+// The probe's name; INVALID_ARGUMENT unless `nonce` is 1 to 64 of A-Z a-z 0-9 _ -.
+Result<std::string> WriteProbe(const std::string& root, const std::string& nonce, int rank);
+Result<bool> SeesProbe(const std::string& root, const std::string& name);
+// All probes of that nonce that are seen from here.  Others that a crash left go with the next
+// owner.
+Status RemoveProbes(const std::string& root, const std::string& nonce);
+
+// Marks of a step, durable when OK; gone when the step is saved again.  NOT_FOUND, OWNED.  Damaged
+// steps can be marked too.  Any thread.
+enum class Pin { kOff, kOn };
+Status SetPinned(const RootOwner& owner, int64_t step, Pin pin);
+Status MarkBad(const RootOwner& owner, int64_t step);
+
+// About a step that exists.  kAuto replaces one of the save's own lineage and refuses the others
+// (EXISTS); kReplace replaces any, damaged ones too, and warns about what was not its own; kKeep
+// leaves a valid one alone, marks included.
 enum class OnExisting : uint32_t { kAuto = 0, kRefuse = 1, kReplace = 2, kKeep = 3 };
 
 // One save's transaction.  One thread at a time.  Destroyed without Commit: the staging folder is
@@ -161,10 +229,12 @@ class StepTransaction {
   struct Options {
     int64_t step = 0;
     OnExisting on_existing = OnExisting::kAuto;
-    std::string lineage;  // of this job
+    std::string lineage;     // of this job
+    uint64_t keep_last = 0;  // steps of the lineage that Finish leaves; 0: no limit
   };
-  // Decides about an existing step (EXISTS naming its lineage and time; UNSUPPORTED for policies
-  // not built yet), makes the staging folder.
+  // Decides about an existing step (EXISTS naming its lineage and time; under kKeep its own error
+  // if it is damaged), makes the staging folder.  OK with a null pointer: kKeep, and the step is
+  // there and valid, so the save is done.
   static Result<std::unique_ptr<StepTransaction>> Begin(std::shared_ptr<RootOwner> owner,
                                                         const Options& options);
   virtual ~StepTransaction() = default;
@@ -177,7 +247,9 @@ class StepTransaction {
 
   // Writes index files and the record, syncs, then calls `enter_commit` right before the rename
   // (its error aborts the commit: nothing is published), renames, syncs the root.  OK: committed,
-  // and a later save knows it.  OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other
+  // and a later save knows it (or, under kKeep, another context committed the step meanwhile, and
+  // that one stays).  `warnings` (may be null) says what was replaced that was not this lineage's.
+  // OUTCOME_UNKNOWN: neither confirmed nor undone, all kept.  Any other
   // error: not published, staging removed.  `abandoned` is asked after `enter_commit`, before each
   // undo and before that removal; true: all ranks were told OUTCOME_UNKNOWN meanwhile, so nothing
   // is undone or removed, and Commit says the same.
@@ -186,9 +258,10 @@ class StepTransaction {
                         const std::function<Status()>& enter_commit,
                         const std::function<bool()>& abandoned,
                         std::vector<std::string>* warnings) = 0;
-  // After an OK Commit, once the ranks know: removes the replaced step, writes LATEST and the
-  // owner's record.  Without it the step is as valid, and the next owner removes the old one.
-  // What fails is a warning.
+  // After an OK Commit, once the ranks know: writes LATEST and the owner's record, removes the
+  // replaced step and what `keep_last` leaves over (docs/format.md, "Retention").  Without it the
+  // step is as valid, and the next owner removes the old one.  What fails is a warning, and is
+  // tried again by the next save.
   virtual void Finish(std::vector<std::string>* warnings) = 0;
 };
 

@@ -22,18 +22,6 @@ Status Internal(std::string_view what) {
   return Status(Code::kInternal, Cat("commit record: ", what));
 }
 
-// Before any byte is written: where names cannot be exchanged, a step cannot be replaced.
-Status ProbeExchange(const Dir& root, const std::string& staging, const std::string& step) {
-  const std::string other = StagingFolder(NewId());
-  CKPT_RETURN_IF_ERROR(root.MakeDir(other));
-  const Status exchanged = root.RenameExchange(staging, other);
-  CKPT_RETURN_IF_ERROR(root.RemoveTree(other));
-  if (exchanged.code() != Code::kUnsupported) return exchanged;
-  return exchanged.WithMessage(Cat(root.path(), "/", step,
-                                   " exists, and this file system cannot exchange two names: "
-                                   "replacing a step there is not built yet"));
-}
-
 class Transaction : public StepTransaction {
  public:
   Transaction(std::shared_ptr<Owner> owner, Dir staging, std::string folder, Options options)
@@ -128,7 +116,8 @@ Result<std::vector<std::pair<uint64_t, std::string>>> Transaction::Known() {
   std::vector<std::pair<uint64_t, std::string>> known;
   for (const StepEntry& step : *steps) {
     if (step.step == options_.step) continue;  // replaced by this commit
-    known.emplace_back(step.record ? step.record->sequence : step.sequence_hint, step.folder);
+    known.emplace_back(step.record ? step.record->sequence : step.sequence_hint,
+                       StepFolder(step.step));
   }
   return known;
 }
@@ -168,7 +157,7 @@ Status Transaction::CheckRecord(const CommitRecord& record, const std::string& t
 Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_files,
                            const std::function<Status()>& enter_commit,
                            const std::function<bool()>& abandoned,
-                           std::vector<std::string>* /*warnings*/) {
+                           std::vector<std::string>* warnings) {
   if (state_ != State::kOpen) return Status(Code::kState, "the save has ended");
   const std::function<Status()> enter = [&] {
     Status entered = enter_commit();
@@ -193,9 +182,12 @@ Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_f
     return committed.status();
   }
   owner_->Unkeep(folder_);
-  if (committed.ok()) {
+  if (committed.ok() && !committed->kept) {
     state_ = State::kCommitted;
     committed_ = std::move(committed).value();
+    if (warnings != nullptr && !committed_.loss.empty()) {
+      warnings->push_back(Cat(owner_->root().path(), ": replaced a step: ", committed_.loss));
+    }
     return Status();
   }
   state_ = State::kOpen;
@@ -207,7 +199,7 @@ void Transaction::Finish(std::vector<std::string>* warnings) {
   if (state_ != State::kCommitted || !owner_->InThisProcess()) return;
   state_ = State::kEnded;
   std::vector<std::string> words;
-  FinishStep(*owner_, committed_, &words);
+  FinishStep(*owner_, options_, committed_, &words);
   if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
 }
 
@@ -222,12 +214,11 @@ Result<std::unique_ptr<StepTransaction>> StepTransaction::Begin(std::shared_ptr<
   }
   CKPT_RETURN_IF_ERROR(own->Check());
   const Dir& root = own->root();
-  CKPT_ASSIGN_OR_RETURN(const Existing existing, DecideExisting(root, options));
+  CKPT_ASSIGN_OR_RETURN(const ExistingStep existing, DecideExisting(root, options));
+  if (existing.what == Existing::kKept) return std::unique_ptr<StepTransaction>();
   const std::string folder = StagingFolder(NewId());
   CKPT_RETURN_IF_ERROR(root.MakeDir(folder));
-  Status ready;
-  if (existing == Existing::kReplace) ready = ProbeExchange(root, folder, StepFolder(options.step));
-  auto staging = ready.ok() ? root.OpenDir(folder) : Result<Dir>(ready);
+  auto staging = root.OpenDir(folder);
   if (!staging.ok()) {
     (void)root.RemoveTree(folder).ok();
     return staging.status();

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <new>
 
+#include "unit/io/refuse.h"
 #include "unit/store/fixture.h"
 
 namespace {
@@ -228,6 +229,100 @@ TEST_F(CommitFaultTest, B15_AFailingLatestIsAWarning) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("LATEST"), std::string::npos) << warnings[0];
   EXPECT_EQ(NewestStep(Root(), nullptr)->step, 2);
+}
+
+TEST_F(CommitFaultTest, D01_AFailingRetentionIsAWarningAndTriedAgain) {
+  ASSERT_OK(Save(owner_, {.step = 2}));
+  disk_.on_fsync = [this, count = 0](const std::string& path) mutable {
+    return IsRoot(path) && ++count == 2 ? EIO : 0;  // the first is the commit's
+  };
+  std::vector<std::string> warnings;
+  EXPECT_OK(Save(owner_, {.step = 3, .keep_last = 1, .warnings = &warnings}));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("after the commit"), std::string::npos) << warnings[0];
+  EXPECT_EQ(Steps(), std::vector<int64_t>{3});
+  // Not deleted: after a power loss these may be steps.
+  int trash = 0;
+  for (const std::string& name : Names(root_)) {
+    if (!name.starts_with(".trash-")) continue;
+    ++trash;
+    EXPECT_TRUE(Exists(At(name) + "/ckpt.json"));
+  }
+  EXPECT_EQ(trash, 2);
+  disk_.on_fsync = nullptr;
+  EXPECT_OK(Save(owner_, {.step = 4}));
+  ExpectClean();
+}
+
+// As on a file system that cannot exchange two names: an fsync of the root for the intent, one for
+// the commit, one before what was replaced is deleted.
+class IntentFaultTest : public CommitFaultTest {
+ protected:
+  // Saves step 1 as 'b'; root fsyncs number `from` to `to` (from 1) fail.
+  Status Replace(
+      int from, int to, std::function<bool()> abandoned = [] { return false; }) {
+    disk_.on_fsync = [this, from, to, count = 0](const std::string& path) mutable {
+      if (!IsRoot(path)) return 0;
+      ++count;
+      return count >= from && count <= to ? EIO : 0;
+    };
+    Status status;
+    WithRefused(SYS_renameat2, ENOSYS, kAnyDescriptor,
+                [&] { status = Save(owner_, {.step = 1, .fill = 'b', .abandoned = abandoned}); });
+    disk_.on_fsync = nullptr;
+    return status;
+  }
+  // Step 1 as a reader finds it.
+  char Seen() {
+    auto entry = FindStep(Root(), 1);
+    if (!entry.ok()) return '!';
+    return ReadAll(At(entry->folder) + "/model.safetensors").back();
+  }
+};
+
+TEST_F(IntentFaultTest, AnIntentThatIsNotDurablePublishesNothing) {
+  EXPECT_CODE(kIo, Replace(1, 1));
+  EXPECT_EQ(Seen(), 'a');
+  ExpectClean();
+}
+
+TEST_F(IntentFaultTest, AFailedSyncOfTheRootUndoesBothRenames) {
+  EXPECT_CODE(kIo, Replace(2, 2));
+  EXPECT_EQ(Seen(), 'a');
+  EXPECT_OK(ReadCatalog(StepDir(1)).status());
+  ExpectClean();
+}
+
+TEST_F(IntentFaultTest, WhatCanNeitherBeConfirmedNorUndoneIsUnknownAndAllIsKept) {
+  EXPECT_CODE(kOutcomeUnknown, Replace(2, 3));
+  EXPECT_EQ(Seen(), 'a');
+  const std::string kept = Staging();
+  EXPECT_TRUE(Exists(At(kept) + "/ckpt.json"));
+  EXPECT_OK(Save(owner_, {.step = 2}));
+  EXPECT_TRUE(Exists(At(kept) + "/ckpt.json"));
+  EXPECT_OK(Save(owner_, {.step = 1, .fill = 'c'}));  // and the step can be saved again
+  EXPECT_EQ(Seen(), 'c');
+}
+
+TEST_F(IntentFaultTest, NothingIsUndoneOnceAllWereToldThatTheOutcomeIsUnknown) {
+  EXPECT_CODE(kOutcomeUnknown, Replace(2, 2, [] { return true; }));
+  EXPECT_EQ(Seen(), 'b');
+  EXPECT_OK(Save(owner_, {.step = 2, .keep_last = 9}));
+  std::string trash;
+  for (const std::string& name : Names(root_)) {
+    if (name.starts_with(".trash-")) trash = name;
+  }
+  ASSERT_FALSE(trash.empty());
+  EXPECT_EQ(ReadAll(At(trash) + "/model.safetensors").back(), 'a');
+  EXPECT_TRUE(Exists(At(trash) + "/ckpt.json"));
+}
+
+TEST_F(IntentFaultTest, AFailedSyncAfterTheCommitIsAWarning) {
+  EXPECT_OK(Replace(3, 3));
+  EXPECT_EQ(Seen(), 'b');
+  EXPECT_OK(Save(owner_, {.step = 2}));
+  ExpectClean();
+  EXPECT_EQ(Seen(), 'b');
 }
 
 TEST_F(CommitFaultTest, LeftoversStayWhileTheRootCannotBeSynced) {

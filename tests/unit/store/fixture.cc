@@ -115,8 +115,9 @@ Prepared Fill(const RootOwner& owner, StepTransaction& save, const SaveSpec& spe
 }
 
 Status Save(const std::shared_ptr<RootOwner>& owner, const SaveSpec& spec) {
-  CKPT_ASSIGN_OR_RETURN(auto save,
-                        StepTransaction::Begin(owner, {spec.step, spec.on_existing, spec.lineage}));
+  CKPT_ASSIGN_OR_RETURN(auto save, StepTransaction::Begin(owner, {spec.step, spec.on_existing,
+                                                                  spec.lineage, spec.keep_last}));
+  if (save == nullptr) return Status();  // KEEP
   const Prepared p = Fill(*owner, *save, spec);
   const Status status =
       save->Commit(p.record, p.index_files, spec.enter_commit, spec.abandoned, spec.warnings);
@@ -168,7 +169,9 @@ char RootTest::FillOf(int64_t step) const {
 
 void RootTest::ExpectClean() const {
   for (const std::string& name : Names(root_)) {
-    EXPECT_FALSE(name.starts_with(".staging-") || name.starts_with(".trash-")) << name;
+    EXPECT_FALSE(name.starts_with(".staging-") || name.starts_with(".trash-") ||
+                 name.starts_with(".replace-"))
+        << name;
   }
 }
 

@@ -59,6 +59,7 @@ struct SaveSpec {
   uint64_t max_file_bytes = 5'000'000'000;
   std::function<Status()> enter_commit = [] { return Status(); };
   std::function<bool()> abandoned = [] { return false; };
+  uint64_t keep_last = 0;
   bool finish = true;
   std::vector<std::string>* warnings = nullptr;
 };
@@ -87,7 +88,7 @@ class RootTest : public ::testing::Test {
   // Committed steps in order of ListSteps; an invalid one as -step - 1.
   std::vector<int64_t> Steps() const;
   char FillOf(int64_t step) const;  // last byte of the model file; '?' if there is none
-  void ExpectClean() const;         // no staging and no trash
+  void ExpectClean() const;         // no staging, no trash, no intent
 
   std::string base_, root_;
 };

@@ -33,6 +33,18 @@ TEST(TempNames, B17_CannotBeMistakenForASteps) {
   EXPECT_NE(NewId(), NewId());
 }
 
+TEST(IntentFileName, IsReadBackAndHasOneSpelling) {
+  EXPECT_EQ(IntentFile(100), ".replace-100");
+  for (const int64_t step : {int64_t{0}, int64_t{100}, INT64_MAX}) {
+    EXPECT_EQ(ParseIntentFile(IntentFile(step)), step);
+    EXPECT_EQ(ParseStepFolder(IntentFile(step)), std::nullopt);
+  }
+  for (const char* name : {".replace-", ".replace--1", ".replace-01", ".replace-1x", "replace-1",
+                           ".replace-9223372036854775808", ".replace- 1"}) {
+    EXPECT_EQ(ParseIntentFile(name), std::nullopt) << name;
+  }
+}
+
 TEST(FileNames, SplitFilesAreNumberedFromOne) {
   EXPECT_EQ(SafetensorsName("model", 0, 1), "model.safetensors");
   EXPECT_EQ(SafetensorsName("model", 1, 3), "model-00002-of-00003.safetensors");

@@ -104,6 +104,62 @@ TEST_F(OwnerProcessesTest, B05_ASecondJobGetsOwnedUntilTheFirstIsDead) {
   EXPECT_OK(RootOwner::Take(root_, {"job-b"}, nullptr).status());
 }
 
+// The renewing thread is the parent's: a child must neither wait for it nor end by it.
+TEST_F(OwnerProcessesTest, AForkedChildDropsItsParentsOwnerAndItsLeaseGoesOn) {
+  OwnerOptions options;
+  options.lease_period_ms = 20;
+  auto owner = RootOwner::Take(root_, options, nullptr);
+  ASSERT_OK(owner.status());
+  const pid_t pid = fork();
+  if (pid == 0) {
+    owner = Status(Code::kState, "gone");
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  const std::string before = ReadAll(At(".ckpt/owner.json"));
+  usleep(100'000);
+  EXPECT_NE(ReadAll(At(".ckpt/owner.json")), before);
+  EXPECT_OK((*owner)->Check());
+}
+
+// A job that is stopped (SIGSTOP) in the middle of a save, taken over with force as from another
+// host, and resumed: it must not commit.
+TEST_F(OwnerProcessesTest, AStoppedOwnerThatWasTakenOverPublishesNothingWhenItGoesOn) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    OwnerOptions options;
+    options.lease_period_ms = 10;
+    auto owner = RootOwner::Take(root_, options, nullptr);
+    SaveSpec spec{.step = 1};
+    spec.enter_commit = [] {  // behind the last check
+      raise(SIGSTOP);
+      return Status();
+    };
+    const bool published = Save(*owner, spec).ok();
+    _exit(published || (*owner)->Check().code() != Code::kOwned ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  // From here it looks like another host's: same record, other boot.
+  std::string record = ReadAll(At(".ckpt/owner.json"));
+  const size_t boot = record.find("\"boot_id\": \"") + 12;
+  record.replace(boot, 8, "00000000");
+  WriteAll(At(".ckpt/owner.json"), record);
+  OwnerOptions options;
+  options.lease_dead_ms = 200;
+  auto owner = RootOwner::Take(root_, options, nullptr);
+  ASSERT_OK(owner.status());
+  ASSERT_OK(Save(*owner, {.step = 2}));
+  kill(pid, SIGCONT);
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Steps(), std::vector<int64_t>{2});
+  EXPECT_OK((*owner)->Check());
+}
+
 TEST_F(OwnerProcessesTest, OfManyThatTakeOverADeadOwnersRootOneGetsIt) {
   for (int round = 0; round < 10; ++round) {
     {

@@ -91,19 +91,6 @@ TEST_F(OwnerTest, AnotherCopyOfTheLibraryInThisProcessIsALivingOwner) {
   EXPECT_CODE(kOwned, Try(root_).status());
 }
 
-TEST_F(OwnerTest, AnOwnerOnAnotherHostOrInAnotherContainerIsNeverTakenOver) {
-  Plant([](OwnerRecord& r) {
-    r.process.boot_id = "00000000-0000-0000-0000-000000000000";
-    r.process.host = "other-host";
-  });
-  const Status host = Try(root_).status();
-  EXPECT_CODE(kOwned, host);
-  EXPECT_SAYS(host, "other-host");
-  EXPECT_SAYS(host, "remove ");
-  Plant([](OwnerRecord& r) { r.process.pid_namespace = "pid:[1]"; });
-  EXPECT_CODE(kOwned, Try(root_).status());
-}
-
 TEST_F(OwnerTest, ADeadOwnerIsTakenOverAtOnceAndItsSequenceGoesOn) {
   Plant([](OwnerRecord& r) {
     r.process.start_time -= 1;
@@ -183,7 +170,7 @@ TEST_F(OwnerTest, ADeadTakersFilesAreRemovedALivingOnesAreNot) {
 
 TEST_F(OwnerTest, IsReadBackWhole) {
   OwnerRecord r;
-  r.process = {"h\"ost", "m", "b", "pid:[1]", 77, UINT64_MAX};
+  r.process = {"h\"ost", "b", "pid:[1]", 77, UINT64_MAX};
   r.job_id = "job\n";
   r.token = "t";
   r.lease = 3;

@@ -118,6 +118,37 @@ TEST_F(StepsTest, ADamagedStepThatWasReplacedSinceIsNotCalledOlder) {
   EXPECT_EQ(FindStep(Root(), 7)->record->sequence, 4u);
 }
 
+TEST_F(StepsTest, B11_FallingBackPassesOverADamagedNewestStepAndSaysSo) {
+  SaveSteps({1, 2, 3});
+  Truncate(3, 100);
+  std::vector<std::string> warnings;
+  auto newest = NewestStep(Root(), &warnings, OnDamage::kFallBack);
+  ASSERT_OK(newest.status());
+  EXPECT_EQ(newest->step, 2);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("step-000000000003"), std::string::npos) << warnings[0];
+}
+
+TEST_F(StepsTest, B11_FallingBackWithDamagedStepsOnlyIsCorruptNotNone) {
+  SaveSteps({1, 2});
+  Truncate(1, 0);
+  Truncate(2, 0);
+  EXPECT_CODE(kCorrupt, NewestStep(Root(), nullptr, OnDamage::kFallBack).status());
+  EXPECT_CODE(kCorrupt, StepsForFallback(Root(), nullptr).status());
+  EXPECT_CODE(kNoCheckpoint, StepsForFallback(Dir(), nullptr).status());
+}
+
+TEST_F(StepsTest, StepsToFallBackToAreTheValidOnesThatAreNotBadNewestFirst) {
+  SaveSteps({50, 10, 40, 20, 30});
+  Truncate(20, 0);
+  ASSERT_OK(MarkBad(*Take(), 40));
+  auto steps = StepsForFallback(Root(), nullptr);
+  ASSERT_OK(steps.status());
+  std::vector<int64_t> numbers;
+  for (const StepEntry& s : *steps) numbers.push_back(s.step);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{30, 10, 50}));
+}
+
 TEST_F(StepsTest, ANewerFormatIsUnsupportedAndNotSkipped) {
   SaveSteps({1});
   std::string text = ReadAll(InStep(1, "ckpt.json"));
