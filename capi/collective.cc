@@ -43,14 +43,9 @@ Status ConvertSave(const ckpt_save_options* in, SaveOptions* out) {
   if ((o.flags & CKPT_SAVE_LAZY) != 0) {
     return Unsupported("CKPT_SAVE_LAZY", "CKPT_SAVE_LAZY is not in this version");
   }
-  if (o.step < 0) return Invalid("step", Cat("step is ", o.step, ": must not be negative"));
+  CKPT_RETURN_IF_ERROR(CheckStep(o.step));
   CKPT_RETURN_IF_ERROR(CheckEnum(o.on_existing, CKPT_EXISTING_KEEP, "on_existing"));
   CKPT_RETURN_IF_ERROR(CheckEnum(o.on_busy, CKPT_BUSY_FAIL, "on_busy"));
-  if (o.on_existing >= CKPT_EXISTING_REPLACE) {
-    const bool keep = o.on_existing == CKPT_EXISTING_KEEP;
-    return Unsupported("on_existing", Cat("on_existing CKPT_EXISTING_", keep ? "KEEP" : "REPLACE",
-                                          " is not in this version: AUTO and REFUSE are"));
-  }
   out->on_existing = static_cast<OnExisting>(o.on_existing);
   CKPT_ASSIGN_OR_RETURN(out->tag, CopyText(o.tag, "tag", kMaxTag));
   CKPT_ASSIGN_OR_RETURN(out->metadata, CopyText(o.metadata, "metadata", kMaxMetadata));
@@ -60,15 +55,13 @@ Status ConvertSave(const ckpt_save_options* in, SaveOptions* out) {
 }
 static_assert(static_cast<uint32_t>(OnExisting::kAuto) == CKPT_EXISTING_AUTO);
 static_assert(static_cast<uint32_t>(OnExisting::kRefuse) == CKPT_EXISTING_REFUSE);
+static_assert(static_cast<uint32_t>(OnExisting::kReplace) == CKPT_EXISTING_REPLACE);
+static_assert(static_cast<uint32_t>(OnExisting::kKeep) == CKPT_EXISTING_KEEP);
 
 Status CheckLoadFlags(uint32_t flags) {
   constexpr uint32_t kKnown = CKPT_LOAD_CONVERT | CKPT_LOAD_ALLOW_MISSING | CKPT_LOAD_NO_UNUSED |
                               CKPT_LOAD_FALLBACK | CKPT_LOAD_NO_VERIFY;
-  CKPT_RETURN_IF_ERROR(CheckFlags(flags, kKnown, "ckpt_load_options.flags"));
-  if ((flags & CKPT_LOAD_FALLBACK) != 0) {
-    return Unsupported("CKPT_LOAD_FALLBACK", "CKPT_LOAD_FALLBACK is not in this version");
-  }
-  return Status();
+  return CheckFlags(flags, kKnown, "ckpt_load_options.flags");
 }
 
 Status ConvertLoad(const ckpt_load_options* in, LoadOptions* out) {
@@ -77,6 +70,10 @@ Status ConvertLoad(const ckpt_load_options* in, LoadOptions* out) {
   out->step = o.step;
   CKPT_RETURN_IF_ERROR(CheckLoadFlags(o.flags));
   CKPT_RETURN_IF_ERROR(CheckWhich(o.which, o.step));
+  out->fallback = (o.flags & CKPT_LOAD_FALLBACK) != 0;
+  if (out->fallback && o.which != CKPT_LOAD_LATEST) {
+    return Invalid("CKPT_LOAD_FALLBACK", "CKPT_LOAD_FALLBACK goes with CKPT_LOAD_LATEST only");
+  }
   CKPT_RETURN_IF_ERROR(CheckReserved(o.reserved0, "ckpt_load_options.reserved0"));
   if (o.uri != nullptr && *o.uri == '\0') return Invalid("uri", "uri is empty");
   CKPT_ASSIGN_OR_RETURN(out->uri, CopyText(o.uri, "uri", kMaxPath));

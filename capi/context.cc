@@ -6,6 +6,7 @@
 #include "capi/barrier.h"
 #include "capi/handles.h"
 #include "capi/values.h"
+#include "util/text.h"
 
 using namespace ckpt::capi;  // NOLINT: the entries below are C
 using ckpt::Status;
@@ -57,5 +58,24 @@ ckpt_status ckpt_poll(ckpt_ctx* c, ckpt_error** err) noexcept {
   return Enter(err, [&]() -> Status {
     CKPT_RETURN_IF_ERROR(CheckCtx(c));
     return c->session->Poll();
+  });
+}
+
+ckpt_status ckpt_pin(ckpt_ctx* c, int64_t step, int32_t pinned, ckpt_error** err) noexcept {
+  return Enter(err, [&]() -> Status {
+    CKPT_RETURN_IF_ERROR(CheckCtx(c));
+    CKPT_RETURN_IF_ERROR(CheckStep(step));
+    if (pinned != 0 && pinned != 1) {
+      return Invalid("pinned", ckpt::Cat("pinned is ", pinned, ": must be 0 or 1"));
+    }
+    return c->session->SetPinned(step, pinned == 1);
+  });
+}
+
+ckpt_status ckpt_mark_bad(ckpt_ctx* c, int64_t step, ckpt_error** err) noexcept {
+  return Enter(err, [&]() -> Status {
+    CKPT_RETURN_IF_ERROR(CheckCtx(c));
+    CKPT_RETURN_IF_ERROR(CheckStep(step));
+    return c->session->MarkBad(step);
   });
 }

@@ -54,14 +54,6 @@ ckpt_status ckpt_background(ckpt_ctx* c, uint32_t, ckpt_error** err) noexcept {
   return Later(c, "ckpt_background", err);
 }
 
-ckpt_status ckpt_pin(ckpt_ctx* c, int64_t, int32_t, ckpt_error** err) noexcept {
-  return Later(c, "ckpt_pin", err);
-}
-
-ckpt_status ckpt_mark_bad(ckpt_ctx* c, int64_t, ckpt_error** err) noexcept {
-  return Later(c, "ckpt_mark_bad", err);
-}
-
 ckpt_status ckpt_reader_read(ckpt_reader* r, const ckpt_tensor*, ckpt_error** err) noexcept {
   return Later(r, "ckpt_reader_read", err);
 }

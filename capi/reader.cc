@@ -86,6 +86,7 @@ Status Checkpoint(const ckpt_reader* r, uint64_t i, ckpt_checkpoint_info* out) {
   ckpt_checkpoint_info info = {};
   info.step = step.step;
   info.path = r->step_paths[i].c_str();
+  info.flags = (step.pinned ? CKPT_INFO_PINNED : 0) | (step.bad ? CKPT_INFO_BAD : 0);
   info.tag = info.lineage = info.layout_note = "";
   info.tensors = UINT64_MAX;
   if (!step.record.has_value()) {

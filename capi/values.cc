@@ -56,6 +56,11 @@ Result<uint64_t> CheckMillis(uint64_t ms, uint64_t default_ms, uint64_t max_ms, 
   return Invalid(name, Cat(name, " is ", ms, " ms: at most ", max_ms));
 }
 
+Status CheckStep(int64_t step) {
+  if (step >= 0) return Status();
+  return Invalid("step", Cat("step is ", step, ": must not be negative"));
+}
+
 Status CheckWhich(uint32_t which, int64_t step) {
   CKPT_RETURN_IF_ERROR(CheckEnum(which, CKPT_LOAD_STEP, "which"));
   if (which == CKPT_LOAD_STEP && step < 0) {

@@ -34,6 +34,8 @@ Result<uint64_t> CheckMillis(uint64_t ms, uint64_t default_ms, uint64_t max_ms, 
 
 // The step of a load or of a reader.  INVALID_ARGUMENT: unknown `which`, negative step, or a step
 // beside "latest", which would be ignored in silence.
+// INVALID_ARGUMENT for a negative one.
+Status CheckStep(int64_t step);
 Status CheckWhich(uint32_t which, int64_t step);
 
 }  // namespace ckpt::capi

@@ -24,6 +24,8 @@ Json StepJson(const ckpt_checkpoint_info& step) {
   out["folder"] = step.path;
   out["bytes"] = step.bytes;
   out["world_size"] = step.world_size;
+  out["pinned"] = (step.flags & CKPT_INFO_PINNED) != 0;
+  out["bad"] = (step.flags & CKPT_INFO_BAD) != 0;
   out["created_unix_ns"] = step.created_unix_ns;
   return out;
 }

@@ -140,13 +140,22 @@ Key Ties() {
           }};
 }
 
+Key OwnerForce() {
+  return {"owner.force", "off", Scope::kJob, "off or on",
+          [](std::string_view value, Config* config) {
+            if (value != "off" && value != "on") return std::string();
+            config->owner_force = value == "on";
+            return std::string(value);
+          }};
+}
+
 Key Unbuilt(std::string_view name, std::string_view default_text, Scope scope) {
   return {name, default_text, scope, "", nullptr};
 }
 
 const std::vector<Key>& Keys() {
   static const std::vector<Key> keys = {
-      Unbuilt("keep_last", "0", Scope::kJob),
+      Number("keep_last", "0", Scope::kJob, &Config::keep_last, {0, kUnlimited}),
       Size("max_file_bytes", "5000000000", Scope::kJob, &Config::max_file_bytes, {1, kUnlimited}),
       Ties(),
       ReplicaCheck(),
@@ -166,7 +175,7 @@ const std::vector<Key>& Keys() {
       Unbuilt("load.distribute", "auto", Scope::kJob),
       Unbuilt("slot.reuse", "off", Scope::kJob),
       Unbuilt("writers.per_host", "0", Scope::kJob),
-      Unbuilt("owner.force", "off", Scope::kJob),
+      OwnerForce(),
       Size("limits.chunk_bytes", "16MiB", Scope::kJob, &Config::chunk_bytes,
            {64, kGiB, 16}),  // no message cuts an element
   };

@@ -39,6 +39,8 @@ struct Config {
   uint64_t chunk_bytes = 16 << 20;
   ReplicaCheck replica_check = ReplicaCheck::kSampled;
   bool duplicate_ties = false;  // ties=duplicate
+  uint64_t keep_last = 0;       // committed steps of the lineage; 0: no limit
+  bool owner_force = false;     // owner.force
   // Job-wide keys in canonical text, for comparison across ranks.
   std::vector<std::pair<std::string, std::string>> job_wide;
 };
@@ -158,7 +160,8 @@ struct LoadOptions {
   int64_t step = 0;
   std::string uri;  // empty = the session's root
   bool allow_missing = false, no_unused = false, no_verify = false;
-  bool convert = false;  // between the dtypes of meta/convert.h
+  bool fallback = false;  // `latest` only: when the data of a step are damaged, the next older one
+  bool convert = false;   // between the dtypes of meta/convert.h
   uint64_t contract_timeout_ms = 0;
 };
 
@@ -179,7 +182,10 @@ class Session {
   virtual int32_t rank() const = 0;  // of this process among `size` ranks; any time
   virtual int32_t size() const = 0;
   virtual void SetPhase(const char* phase, int64_t step) = 0;
-  virtual Status Poll() = 0;             // delivers queued events and log lines
+  virtual Status Poll() = 0;  // delivers queued events and log lines
+  // Marks of a committed step.  Only on rank 0, which owns the root (STATE elsewhere); NOT_FOUND.
+  virtual Status SetPinned(int64_t step, bool pinned) = 0;
+  virtual Status MarkBad(int64_t step) = 0;
   virtual Result<int64_t> Latest() = 0;  // newest committed step in the root; not collective
   virtual Status Usable() const = 0;     // OK, STATE after finalize, FORKED in a child
 };
@@ -206,6 +212,7 @@ class Reader {
 
  private:
   Dir dir_;
+  std::shared_ptr<StepInUse> in_use_;
   Catalog catalog_;
   std::vector<StepEntry> steps_;
 };

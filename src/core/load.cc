@@ -13,16 +13,18 @@ namespace {
 
 constexpr uint64_t kMaxRecordBytes = 1ull << 30;
 
-Call LoadCall(const LoadOptions& o, uint64_t timeout_ms) {
+// `attempt` tells a call from its repetition on the next older step.
+Call LoadCall(const LoadOptions& o, size_t attempt, uint64_t timeout_ms) {
   Call call;
   call.op = Op::kLoad;
   call.step = -1;
   call.timeout_ms = timeout_ms;
   const uint32_t flags = (o.allow_missing ? 1u : 0u) | (o.no_unused ? 2u : 0u) |
-                         (o.no_verify ? 4u : 0u) | (o.convert ? 8u : 0u);
+                         (o.no_verify ? 4u : 0u) | (o.convert ? 8u : 0u) | (o.fallback ? 16u : 0u);
   call.fields = {{"step", o.latest ? std::string("newest") : Cat(o.step)},
                  {"uri", o.uri},
-                 {"flags", Cat(flags)}};
+                 {"flags", Cat(flags)},
+                 {"attempt", Cat(attempt)}};
   return call;
 }
 
@@ -40,13 +42,22 @@ std::vector<bool> UnpackBits(std::string_view bytes, size_t n) {
   return out;
 }
 
+// No older step is left to fall back to.
+Status Final(const Status& status) {
+  Cause cause = status.cause();
+  cause.field = kNothingLeft;
+  return Status(status.code(), status.message(), std::move(cause));
+}
+
 // The coordinator's side: three phases, each closed with what was found.
-void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std::string& path) {
+void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std::string& path,
+                const Tried& tried) {
   Group& group = s.group();
   if (!group.Collect(round, kLoadChoosePhase).ok()) return;
   group.Progress(round, 1, Cat("reading the catalog of ", path));
   std::vector<std::string> warnings;
-  Result<LoadChoice> choice = ChooseStep(path, o, &warnings);
+  Result<LoadChoice> choice = ChooseStep(path, o, tried, &warnings);
+  if (choice.status().code() == Code::kCorrupt) choice = Final(choice.status());
   for (const std::string& warning : warnings) s.Warn(-1, warning);
   group.Publish(round, kLoadChoosePhase, s.LocalizeErrno(choice.status()),
                 choice.ok() ? std::vector<Bytes>{EncodeChoice(*choice)} : std::vector<Bytes>(),
@@ -93,6 +104,7 @@ Bytes EncodeChoice(const LoadChoice& choice) {
   WireWriter w;
   w.Str(choice.where);
   w.U8(choice.in_root ? 1 : 0);
+  w.U8(choice.fell_back ? 1 : 0);
   w.Str(EncodeCatalog(choice.catalog));
   return w.Take();
 }
@@ -102,13 +114,49 @@ Result<LoadChoice> DecodeChoice(std::string_view bytes) {
   LoadChoice choice;
   choice.where = r.Str();
   choice.in_root = r.U8() != 0;
+  choice.fell_back = r.U8() != 0;
   const std::string catalog = r.Str();
   if (!r.AtEnd()) return Status(Code::kComm, "malformed choice of a step");
   CKPT_ASSIGN_OR_RETURN(choice.catalog, DecodeCatalog(catalog));
   return choice;
 }
 
-Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& o,
+namespace {
+
+// Reads the catalog of a step; keeps the folder from retention meanwhile and afterwards.
+Status ReadChoice(Dir step, LoadChoice* choice) {
+  choice->in_use = std::make_shared<StepInUse>(step);
+  CKPT_ASSIGN_OR_RETURN(choice->catalog, ReadCatalog(step));
+  return Status();
+}
+
+Result<LoadChoice> FallBack(const Dir& root, const Tried& tried, LoadChoice choice,
+                            std::vector<std::string>* warnings) {
+  CKPT_ASSIGN_OR_RETURN(const std::vector<StepEntry> steps, StepsForFallback(root, warnings));
+  const Result<StepEntry> newest = NewestStep(root, nullptr);
+  for (const StepEntry& entry : steps) {
+    if (tried.count(entry.record->sequence) > 0) continue;
+    CKPT_ASSIGN_OR_RETURN(Dir step, root.OpenDir(entry.folder));
+    const Status read = ReadChoice(std::move(step), &choice);
+    if (read.code() == Code::kCorrupt) {
+      warnings->push_back(Cat(entry.folder, " is passed over: ", read.message()));
+      continue;
+    }
+    CKPT_RETURN_IF_ERROR(read);
+    choice.fell_back = !newest.ok() || newest->folder != entry.folder;
+    return choice;
+  }
+  Cause cause;
+  cause.path = root.path();
+  return Status(
+      Code::kCorrupt,
+      Cat("root ", root.path(), ": all ", steps.size(), " steps that could be loaded are damaged"),
+      std::move(cause));
+}
+
+}  // namespace
+
+Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& o, const Tried& tried,
                               std::vector<std::string>* warnings) {
   LoadChoice choice;
   choice.where = path;
@@ -122,17 +170,18 @@ Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& o,
   CKPT_ASSIGN_OR_RETURN(const bool is_step, dir->Exists("ckpt.json"));
   if (is_step) {
     choice.in_root = false;
-    CKPT_ASSIGN_OR_RETURN(choice.catalog, ReadCatalog(*dir));
+    CKPT_RETURN_IF_ERROR(ReadChoice(std::move(*dir), &choice));
     if (!o.latest && choice.catalog.record.step != o.step) {
       return Status(Code::kNotFound, Cat("step ", o.step, " was asked for, but ", path, " is step ",
                                          choice.catalog.record.step));
     }
     return choice;
   }
+  if (o.fallback && o.latest) return FallBack(*dir, tried, std::move(choice), warnings);
   CKPT_ASSIGN_OR_RETURN(StepEntry entry,
                         o.latest ? NewestStep(*dir, warnings) : FindStep(*dir, o.step));
   CKPT_ASSIGN_OR_RETURN(Dir step, dir->OpenDir(entry.folder));
-  CKPT_ASSIGN_OR_RETURN(choice.catalog, ReadCatalog(step));
+  CKPT_RETURN_IF_ERROR(ReadChoice(std::move(step), &choice));
   return choice;
 }
 
@@ -174,6 +223,8 @@ class LoadRun {
     result_->bytes_read = data_->bytes_read();
   }
 
+  uint64_t sequence() const { return catalog_->record.sequence; }
+
   Status Run() {
     state_.missing.clear();
     state_.unused.clear();
@@ -212,6 +263,7 @@ class LoadRun {
     const Status check = [&]() -> Status {
       CKPT_ASSIGN_OR_RETURN(LoadChoice choice, DecodeChoice(choice_bytes));
       CKPT_ASSIGN_OR_RETURN(step_, OpenStep(choice));
+      result_->fell_back = choice.fell_back;
       *catalog_ = std::move(choice.catalog);
       return MatchState(state_, *catalog_, o_, s_->group().rank(), &match_);
     }();
@@ -304,27 +356,42 @@ Status LocalCheck(const State& state, const std::string& path) {
 
 }  // namespace
 
+Status SessionImpl::LoadOnce(State& state, const LoadOptions& o, const std::string& path,
+                             size_t attempt, Tried* tried, OpResult* result) {
+  const auto cancelled = BeginCancellable();
+  const Call call = LoadCall(o, attempt, TimeoutMs(o.contract_timeout_ms));
+  Result<uint64_t> round = group().Arrive(call, Localize(LocalCheck(state, path)));
+  if (!round.ok()) return round.status();
+  return RunOnCaller(*round, kLoadVotePhase, [&] {
+    CancelIn(*round, kLoadVotePhase);
+    if (group().rank() == 0) {
+      StartStep("ckpt-choose", *round, kLoadVotePhase,
+                [self = shared_from_this(), round = *round, o, path, tried = *tried] {
+                  Coordinate(*self, round, o, path, tried);
+                });
+    }
+    LoadRun run(shared_from_this(), state, o, path, *round, cancelled, result);
+    const Status status = run.Run();
+    tried->insert(run.sequence());
+    return status;
+  });
+}
+
 Status SessionImpl::Load(State& state, const LoadOptions& o, OpResult* result) {
   CKPT_RETURN_IF_ERROR(Usable());
   const TimePoint start = Clock::now();
   CallScope scope(
       group(), o.latest ? std::string("ckpt_load(newest)") : Cat("ckpt_load(step=", o.step, ")"));
   const std::string path = o.uri.empty() ? root() : AbsolutePath(o.uri);
-  const Status local = LocalCheck(state, path);
-  const auto cancelled = BeginCancellable();
-  Result<uint64_t> round =
-      group().Arrive(LoadCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(local));
-  if (!round.ok()) return scope.Done(round.status());
-  const Status verdict = RunOnCaller(*round, kLoadVotePhase, [&] {
-    CancelIn(*round, kLoadVotePhase);
-    if (group().rank() == 0) {
-      StartStep("ckpt-choose", *round, kLoadVotePhase,
-                [self = shared_from_this(), round = *round, o, path] {
-                  Coordinate(*self, round, o, path);
-                });
-    }
-    return LoadRun(shared_from_this(), state, o, path, *round, cancelled, result).Run();
-  });
+  Tried tried;
+  Status verdict = LoadOnce(state, o, path, 0, &tried, result);
+  // All ranks have this verdict, so all come again.
+  for (size_t attempt = 1;
+       o.fallback && verdict.code() == Code::kCorrupt && verdict.cause().field != kNothingLeft;
+       ++attempt) {
+    Warn(result->step, Cat("falling back to an older step: ", verdict.message()));
+    verdict = LoadOnce(state, o, path, attempt, &tried, result);
+  }
   result->total_ns = NanosSince(start);
   result->plan_ns = result->total_ns - result->io_ns;
   Pump();

@@ -8,6 +8,7 @@
 #define CKPT_CORE_LOAD_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,16 +25,23 @@ inline constexpr uint32_t kLoadVotePhase = 3;    // "I have it" in, verdict out
 // --- phase 1, coordinator -> rank
 
 struct LoadChoice {
-  std::string where;    // the coordinator's spelling, for messages
-  bool in_root = true;  // the step is a folder of the root; else the path is the step itself
+  std::string where;       // the coordinator's spelling, for messages
+  bool in_root = true;     // the step is a folder of the root; else the path is the step itself
+  bool fell_back = false;  // not the newest step, which is damaged
   Catalog catalog;
+  std::shared_ptr<StepInUse> in_use;  // the coordinator's; not sent
 };
 Bytes EncodeChoice(const LoadChoice& choice);
 Result<LoadChoice> DecodeChoice(std::string_view bytes);
 
-// Finds and reads the step: NO_CHECKPOINT, NOT_FOUND, CORRUPT.  Coordinator only.
+// Sequences of steps whose data turned out to be damaged in this call (CKPT_LOAD_FALLBACK).
+using Tried = std::set<uint64_t>;
+// Finds and reads the step: NO_CHECKPOINT, NOT_FOUND, CORRUPT.  With options.fallback the newest
+// one that can be read and is not in `tried`; CORRUPT when there is none.  Coordinator only.
 Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& options,
-                              std::vector<std::string>* warnings);
+                              const Tried& tried, std::vector<std::string>* warnings);
+// In cause.field of a CORRUPT that is the call's verdict: an older step would not help.
+inline constexpr char kNothingLeft[] = "fallback";
 // The same step as this rank sees it: UNSUPPORTED when it is absent or not the same.
 Result<Dir> OpenChosen(const std::string& path, const LoadChoice& choice);
 

@@ -18,8 +18,9 @@ Result<std::unique_ptr<Reader>> Reader::Open(const std::string& path, bool lates
   options.latest = latest;
   options.step = step;
   std::vector<std::string> warnings;
-  CKPT_ASSIGN_OR_RETURN(LoadChoice choice, ChooseStep(path, options, &warnings));
+  CKPT_ASSIGN_OR_RETURN(LoadChoice choice, ChooseStep(path, options, Tried(), &warnings));
   CKPT_ASSIGN_OR_RETURN(reader->dir_, OpenChosen(path, choice));
+  reader->in_use_ = choice.in_use;
   if (choice.in_root) {
     CKPT_ASSIGN_OR_RETURN(Dir root, Dir::Open(path));
     CKPT_ASSIGN_OR_RETURN(std::vector<StepEntry> steps, ListSteps(root));

@@ -73,9 +73,10 @@ Call SaveCall(const SaveOptions& o, uint64_t timeout_ms) {
 }
 
 // Runs on a library thread: the data phase, then this rank's vote.  Owns all that it touches.
-void DataPhase(SessionImpl& session, uint64_t round, SaveData& data, const SaveOrder& order) {
-  Result<SaveVote> vote = data.Run(order);
-  session.group().Contribute(round, kSaveVotePhase, session.Localize(vote.status()),
+void DataPhase(SessionImpl& session, uint64_t round, uint32_t phase, SaveData& data,
+               const SaveOrder& order) {
+  Result<SaveVote> vote = order.kept ? Result<SaveVote>(SaveVote()) : data.Run(order);
+  session.group().Contribute(round, phase, session.Localize(vote.status()),
                              vote.ok() ? EncodeVote(*vote) : Bytes(), /*commit_vote=*/true);
 }
 
@@ -148,10 +149,11 @@ class SaveRun {
     group.StartServing(round_, [data = data_](std::string_view request, std::string* reply) {
       return Contain([&] { return data->Provide(request, reply); });
     });
-    group.Contribute(round_, kSavePlanPhase, Status(), EncodeRankState(local.description), false);
+    const SaveRequest request{ThisPlace(), s_->root(), EncodeRankState(local.description)};
+    group.Contribute(round_, kSavePlanPhase, Status(), EncodeRequest(request), false);
     if (group.rank() == 0) {
       auto coordinator = std::make_shared<SaveCoordinator>(s_, round_, o_, data_);
-      s_->StartStep("ckpt-commit", round_, kSaveVotePhase, [coordinator] { coordinator->Run(); });
+      s_->StartStep("ckpt-commit", round_, kSaveAnyPhase, [coordinator] { coordinator->Run(); });
       coordinator_ = std::move(coordinator);
     }
     return WriteAndVote(start);
@@ -173,23 +175,62 @@ class SaveRun {
 
   // Gets this rank's orders, has them carried out, waits for the verdict.
   Status WriteAndVote(TimePoint start) {
-    CKPT_ASSIGN_OR_RETURN(const Bytes bytes, s_->group().Await(round_, kSavePlanPhase));
+    CKPT_ASSIGN_OR_RETURN(Bytes bytes, s_->group().Await(round_, kSavePlanPhase));
+    uint32_t phase = kSavePlanPhase + 1;
+    if (const auto probe = DecodeProbeOrder(bytes)) {
+      CKPT_ASSIGN_OR_RETURN(bytes, Probe(*probe));
+      phase = kProbeSeenPhase + 1;
+    }
     result_->plan_ns = NanosSince(start);
     Result<SaveOrder> order = DecodeOrder(bytes);
     if (order.ok()) {
       auto shared = std::make_shared<const SaveOrder>(*std::move(order));
-      s_->StartStep(
-          "ckpt-save", round_, kSaveVotePhase,
-          [s = s_, round = round_, data = data_, shared] { DataPhase(*s, round, *data, *shared); });
+      s_->StartStep("ckpt-save", round_, phase,
+                    [s = s_, round = round_, phase, data = data_, shared] {
+                      DataPhase(*s, round, phase, *data, *shared);
+                    });
     } else {
-      s_->group().Contribute(round_, kSaveVotePhase, s_->Localize(order.status()), Bytes(), true);
+      s_->group().Contribute(round_, phase, s_->Localize(order.status()), Bytes(), true);
     }
-    const Status verdict = s_->group().Await(round_, kSaveVotePhase).status();
+    const Status verdict = s_->group().Await(round_, phase).status();
     // What is not planning or this rank's own writing is waiting for the others and the commit.
     result_->io_ns = data_->run_ns();
     const uint64_t since_plan = NanosSince(start) - result_->plan_ns;
     result_->commit_ns = since_plan > result_->io_ns ? since_plan - result_->io_ns : 0;
     return verdict;
+  }
+
+  // This rank's side of the storage probe; what comes after it.  File I/O, so on threads of ours.
+  Result<Bytes> Probe(const ProbeOrder& order) {
+    s_->StartStep("ckpt-probe", round_, kSaveAnyPhase, [s = s_, round = round_, order] {
+      Result<std::string> name = std::string();
+      if (order.writes) name = WriteProbe(s->root(), order.nonce, s->group().rank());
+      // No root here is an answer, not an error.
+      if (name.status().code() == Code::kNotFound) name = std::string();
+      s->group().Contribute(round, kProbeWrittenPhase, s->Localize(name.status()),
+                            name.ok() ? *name : Bytes(), false);
+    });
+    CKPT_ASSIGN_OR_RETURN(const Bytes encoded, s_->group().Await(round_, kProbeWrittenPhase));
+    CKPT_ASSIGN_OR_RETURN(const std::vector<std::string> names, DecodeNames(encoded));
+    s_->StartStep("ckpt-probe", round_, kSaveAnyPhase, [s = s_, round = round_, names] {
+      std::vector<std::string> unseen;
+      Status status;
+      for (const std::string& name : names) {
+        if (name.empty() || !status.ok()) continue;
+        const Result<bool> seen = SeesProbe(s->root(), name);
+        if (!seen.ok() && seen.status().code() != Code::kNotFound) status = seen.status();
+        if (!seen.ok() || !*seen) unseen.push_back(name);
+      }
+      s->group().Contribute(round, kProbeSeenPhase, s->Localize(status), EncodeNames(unseen),
+                            false);
+    });
+    Result<Bytes> next = s_->group().Await(round_, kProbeSeenPhase);
+    if (order.writes && s_->group().rank() != 0) {
+      // On another storage than rank 0's nobody else would.
+      s_->StartStep("ckpt-probe", round_, kSaveAnyPhase,
+                    [s = s_, order] { (void)RemoveProbes(s->root(), order.nonce).ok(); });
+    }
+    return next;
   }
 
   const std::shared_ptr<SessionImpl> s_;
@@ -212,8 +253,8 @@ Status SessionImpl::Save(State& state, const SaveOptions& o, OpResult* result) {
   Result<uint64_t> round =
       group().Arrive(SaveCall(o, TimeoutMs(o.contract_timeout_ms)), Localize(LocalCheck(state, o)));
   if (!round.ok()) return scope.Done(round.status());
-  const Status verdict = RunOnCaller(*round, kSaveVotePhase, [&] {
-    CancelIn(*round, kSaveVotePhase);
+  const Status verdict = RunOnCaller(*round, kSaveAnyPhase, [&] {
+    CancelIn(*round, kSaveAnyPhase);
     return SaveRun(shared_from_this(), o, *round, cancelled, result).Run(state);
   });
   result->total_ns = NanosSince(start);

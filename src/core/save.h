@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,39 @@
 
 namespace ckpt {
 
-// Phases of a save's round (comm/rounds.h).
-inline constexpr uint32_t kSavePlanPhase = 1;  // states in, orders out
-inline constexpr uint32_t kSaveVotePhase = 2;  // votes in, verdict out
+// Phases of a save's round (comm/rounds.h): 1 states in, orders out; 2 votes in, verdict out.  When
+// ranks might not see one storage, two more lie between: 1 states in, probe orders out; 2 probes
+// written; 3 what was not seen in, orders out; 4 votes.
+inline constexpr uint32_t kSavePlanPhase = 1, kProbeWrittenPhase = 2, kProbeSeenPhase = 3;
+// An error may be told in the name of a later phase than the one that runs.
+inline constexpr uint32_t kSaveAnyPhase = 4;
 
-// --- phase 1, coordinator -> rank
+// --- phase 1, rank -> coordinator
+
+struct SaveRequest {
+  Place place;
+  std::string root;  // as this rank spells it
+  Bytes state;       // EncodeRankState
+};
+Bytes EncodeRequest(const SaveRequest& request);
+Result<SaveRequest> DecodeRequest(std::string_view bytes);
+
+// --- phase 1, coordinator -> rank: one of the two.
+
+struct ProbeOrder {
+  std::string nonce;
+  bool writes = false;  // this rank writes the probe of its place
+};
+Bytes EncodeProbeOrder(const ProbeOrder& order);
+// nullopt: it is a SaveOrder.
+std::optional<ProbeOrder> DecodeProbeOrder(std::string_view bytes);
+
+// Lists of names, for the phases of the probe.
+Bytes EncodeNames(const std::vector<std::string>& names);
+Result<std::vector<std::string>> DecodeNames(std::string_view bytes);
 
 struct SaveOrder {
+  bool kept = false;                                    // the step stays as it is: nothing to do
   std::string staging;                                  // folder within the root
   std::vector<std::pair<std::string, uint64_t>> files;  // name, bytes; the plan's file numbers
   std::vector<uint32_t> hash_shards;  // shards with replicas: report their checksums
@@ -139,7 +166,16 @@ class SaveCoordinator {
 
  private:
   void Coordinate();
-  Result<std::vector<Bytes>> PlanPhase(const std::vector<Bytes>& requests);
+  // Collects a phase; nullopt: the round is closed on all.
+  std::optional<std::vector<Bytes>> Collect(uint32_t phase);
+  Result<std::vector<SaveRequest>> DecodeAll(const std::vector<Bytes>& requests) const;
+  // Shows that all ranks see one storage, if that is not plain.  `phase` is the one whose results
+  // are due.  nullopt: the round is closed.
+  std::optional<Status> ProbeStorage(const std::vector<SaveRequest>& requests, uint32_t* phase);
+  Status JudgeProbe(const std::vector<SaveRequest>& requests, const std::vector<std::string>& names,
+                    const std::vector<Bytes>& unseen) const;
+  Result<std::shared_ptr<RootOwner>> TakeRoot();
+  Result<std::vector<Bytes>> PlanPhase(const std::vector<SaveRequest>& requests);
   Status AddBlobs(std::vector<RankState>* states);
   Status MergeBlob(const std::string& tensor_name, const std::string& group, const BlobDesc& blob,
                    Holder holder);
@@ -171,7 +207,7 @@ class SaveCoordinator {
   std::map<std::string, std::vector<std::string>> groups_;
   AliasMap aliases_;
   std::vector<SaveOrder> orders_;
-  std::unique_ptr<StepTransaction> txn_;
+  std::unique_ptr<StepTransaction> txn_;  // none: the step is kept
   Latch done_;
 };
 

@@ -63,38 +63,72 @@ void SaveCoordinator::Run() {
     return Status();
   });
   if (!threw.ok()) {
-    s_->group().Contribute(round_, kSaveVotePhase, s_->Localize(threw), Bytes(), false);
+    s_->group().Contribute(round_, kSaveAnyPhase, s_->Localize(threw), Bytes(), false);
   }
   txn_.reset();  // without a commit: removes the staging folder
   done_.Set();
 }
 
+std::optional<std::vector<Bytes>> SaveCoordinator::Collect(uint32_t phase) {
+  Result<std::vector<Bytes>> collected = s_->group().Collect(round_, phase);
+  if (!collected.ok()) return std::nullopt;
+  return *std::move(collected);
+}
+
 void SaveCoordinator::Coordinate() {
   Group& group = s_->group();
-  Result<std::vector<Bytes>> requests = group.Collect(round_, kSavePlanPhase);
-  if (!requests.ok()) return;  // the round is closed on all
+  const auto encoded = Collect(kSavePlanPhase);
+  if (!encoded) return;
   group.Progress(round_, 1, "planning");
-  Result<std::vector<Bytes>> orders = PlanPhase(*requests);
+  uint32_t phase = kSavePlanPhase;
+  const auto requests = DecodeAll(*encoded);
+  if (!requests.ok()) return group.Publish(round_, phase, requests.status(), {}, false);
+  const std::optional<Status> storage = ProbeStorage(*requests, &phase);
+  if (!storage) return;
+  Result<std::vector<Bytes>> orders =
+      storage->ok() ? PlanPhase(*requests) : Result<std::vector<Bytes>>(*storage);
   if (!orders.ok()) txn_.reset();  // nothing is left behind when the ranks return
-  group.Publish(round_, kSavePlanPhase, s_->LocalizeErrno(orders.status()),
-                orders.ok() ? std::move(*orders) : std::vector<Bytes>(), /*last=*/false);
-  if (txn_ == nullptr) return;
-  Result<std::vector<Bytes>> votes = group.Collect(round_, kSaveVotePhase);
-  if (!votes.ok()) return;
+  group.Publish(round_, phase, s_->LocalizeErrno(orders.status()),
+                orders.ok() ? *orders : std::vector<Bytes>(), /*last=*/false);
+  if (!orders.ok()) return;
+  const auto votes = Collect(++phase);
+  if (!votes) return;
+  if (txn_ == nullptr) return group.Publish(round_, phase, Status(), {}, /*last=*/true);
   group.Progress(round_, 2, "commit");
   const Status verdict = s_->LocalizeErrno(CommitPhase(*votes));
   if (!verdict.ok()) txn_.reset();
-  group.Publish(round_, kSaveVotePhase, verdict, {}, /*last=*/true);
+  group.Publish(round_, phase, verdict, {}, /*last=*/true);
   if (!verdict.ok()) return;
   std::vector<std::string> warnings;
   txn_->Finish(&warnings);
   for (const std::string& warning : warnings) s_->Warn(o_.step, warning);
 }
 
-Result<std::vector<Bytes>> SaveCoordinator::PlanPhase(const std::vector<Bytes>& requests) {
+Result<std::vector<SaveRequest>> SaveCoordinator::DecodeAll(
+    const std::vector<Bytes>& encoded) const {
+  std::vector<SaveRequest> requests;
+  for (size_t rank = 0; rank < encoded.size(); ++rank) {
+    Result<SaveRequest> request = DecodeRequest(encoded[rank]);
+    if (!request.ok()) return request.status().WithRank(static_cast<int32_t>(rank));
+    requests.push_back(*std::move(request));
+  }
+  return requests;
+}
+
+Result<std::shared_ptr<RootOwner>> SaveCoordinator::TakeRoot() {
+  if (s_->root().empty()) {
+    return Status(Code::kInvalidArgument, "this context was made without a root to save into");
+  }
+  uint64_t counter = 1;  // what counts as progress while another host's lease is watched
+  return s_->Owner(
+      [this] { return s_->group().Closed(round_); },
+      [this, &counter](const std::string& what) { s_->group().Progress(round_, ++counter, what); });
+}
+
+Result<std::vector<Bytes>> SaveCoordinator::PlanPhase(const std::vector<SaveRequest>& requests) {
   std::vector<RankState> states;
   for (size_t rank = 0; rank < requests.size(); ++rank) {
-    Result<RankState> state = DecodeRankState(requests[rank]);
+    Result<RankState> state = DecodeRankState(requests[rank].state);
     if (!state.ok()) return state.status().WithRank(static_cast<int32_t>(rank));
     states.push_back(*std::move(state));
   }
@@ -109,6 +143,11 @@ Result<std::vector<Bytes>> SaveCoordinator::PlanPhase(const std::vector<Bytes>& 
   options.min_run = s_->options().config.min_run;
   CKPT_ASSIGN_OR_RETURN(SavePlan plan, PlanSave(state_, files_, options));
   CKPT_RETURN_IF_ERROR(Prepare());
+  if (txn_ == nullptr) {
+    SaveOrder kept;
+    kept.kept = true;
+    return std::vector<Bytes>{EncodeOrder(kept)};
+  }
   std::vector<Bytes> headers;
   for (const FileLayout& file : files_) headers.push_back(file.header);
   own_data_->SetHeaders(std::move(headers));
@@ -226,18 +265,14 @@ Result<std::vector<FileLayout>> SaveCoordinator::LayoutAll() {
 }
 
 Status SaveCoordinator::Prepare() {
-  if (s_->root().empty()) {
-    return Status(Code::kInvalidArgument, "this context was made without a root to save into");
-  }
-  CKPT_ASSIGN_OR_RETURN(std::shared_ptr<RootOwner> owner, s_->Owner());
+  CKPT_ASSIGN_OR_RETURN(std::shared_ptr<RootOwner> owner, TakeRoot());
   StepTransaction::Options options;
+  options.keep_last = s_->options().config.keep_last;
   options.step = o_.step;
   options.on_existing = o_.on_existing;
   options.lineage = s_->Lineage();
   CKPT_ASSIGN_OR_RETURN(txn_, StepTransaction::Begin(std::move(owner), options));
-  if (txn_ == nullptr) {
-    return Status(Code::kUnsupported, Cat("step ", o_.step, ": KEEP is not built yet"));
-  }
+  if (txn_ == nullptr) return Status();
   for (const FileLayout& file : files_) {
     s_->group().Progress(round_, 1, Cat("creating ", file.name));
     CKPT_RETURN_IF_ERROR(txn_->AddFile(file.name, file.bytes));

@@ -8,6 +8,8 @@
 namespace ckpt {
 namespace {
 
+constexpr uint8_t kOrder = 0, kKept = 1, kProbe = 2;  // the first byte of what a rank is told
+
 Status Malformed(std::string_view what) {
   return Status(Code::kComm, std::string("malformed ") + std::string(what));
 }
@@ -36,8 +38,61 @@ std::vector<std::vector<uint32_t>> GetLists(WireReader& r) {
 
 }  // namespace
 
+Bytes EncodeRequest(const SaveRequest& request) {
+  WireWriter w;
+  w.Str(request.place.host);
+  w.Str(request.place.machine);
+  w.Str(request.root);
+  w.Str(request.state);
+  return w.Take();
+}
+
+Result<SaveRequest> DecodeRequest(std::string_view bytes) {
+  WireReader r(bytes);
+  SaveRequest request;
+  request.place.host = r.Str();
+  request.place.machine = r.Str();
+  request.root = r.Str();
+  request.state = r.Str();
+  if (!r.AtEnd()) return Malformed("save request");
+  return request;
+}
+
+Bytes EncodeProbeOrder(const ProbeOrder& order) {
+  WireWriter w;
+  w.U8(kProbe);
+  w.Str(order.nonce);
+  w.U8(order.writes ? 1 : 0);
+  return w.Take();
+}
+
+std::optional<ProbeOrder> DecodeProbeOrder(std::string_view bytes) {
+  WireReader r(bytes);
+  if (r.U8() != kProbe) return std::nullopt;
+  ProbeOrder order;
+  order.nonce = r.Str();
+  order.writes = r.U8() != 0;
+  return order;
+}
+
+Bytes EncodeNames(const std::vector<std::string>& names) {
+  WireWriter w;
+  w.U64(names.size());
+  for (const std::string& name : names) w.Str(name);
+  return w.Take();
+}
+
+Result<std::vector<std::string>> DecodeNames(std::string_view bytes) {
+  WireReader r(bytes);
+  std::vector<std::string> names(r.Count(sizeof(uint64_t)));
+  for (std::string& name : names) name = r.Str();
+  if (!r.AtEnd()) return Malformed("list of names");
+  return names;
+}
+
 Bytes EncodeOrder(const SaveOrder& order) {
   WireWriter w;
+  w.U8(order.kept ? kKept : kOrder);
   w.Str(order.staging);
   w.U64(order.files.size());
   for (const auto& [name, bytes] : order.files) {
@@ -53,6 +108,9 @@ Bytes EncodeOrder(const SaveOrder& order) {
 Result<SaveOrder> DecodeOrder(std::string_view bytes) {
   WireReader r(bytes);
   SaveOrder order;
+  const uint8_t kind = r.U8();
+  if (kind != kOrder && kind != kKept) return Malformed("save order");
+  order.kept = kind == kKept;
   order.staging = r.Str();
   order.files.resize(r.Count(2 * sizeof(uint64_t)));
   for (auto& [name, size] : order.files) {

@@ -327,13 +327,41 @@ Result<int64_t> SessionImpl::Latest() {
   return newest.step;
 }
 
-Result<std::shared_ptr<RootOwner>> SessionImpl::Owner() {
+Status SessionImpl::OnCoordinator(const char* what) const {
+  CKPT_RETURN_IF_ERROR(Usable());
+  if (group_->rank() == 0) return Status();
+  return Status(Code::kState, Cat(what, ": only rank 0 owns the root and may mark its steps; this ",
+                                  "is rank ", group_->rank()));
+}
+
+Status SessionImpl::SetPinned(int64_t step, bool pinned) {
+  CKPT_RETURN_IF_ERROR(OnCoordinator("ckpt_pin"));
+  CKPT_ASSIGN_OR_RETURN(const std::shared_ptr<RootOwner> owner, Owner());
+  return ckpt::SetPinned(*owner, step, pinned ? Pin::kOn : Pin::kOff);
+}
+
+Status SessionImpl::MarkBad(int64_t step) {
+  CKPT_RETURN_IF_ERROR(OnCoordinator("ckpt_mark_bad"));
+  CKPT_ASSIGN_OR_RETURN(const std::shared_ptr<RootOwner> owner, Owner());
+  return ckpt::MarkBad(*owner, step);
+}
+
+void SessionImpl::DropOwner() {
+  MutexLock lock(owner_mu_);
+  owner_.reset();
+}
+
+Result<std::shared_ptr<RootOwner>> SessionImpl::Owner(
+    std::function<bool()> stop, std::function<void(const std::string&)> progress) {
   MutexLock lock(owner_mu_);
   if (owner_ != nullptr) return owner_;
   std::vector<std::string> warnings;
-  OwnerIdentity who;
-  who.job_id = group_->identity().job_id;
-  Result<std::shared_ptr<RootOwner>> owner = RootOwner::Take(options_.root, who, &warnings);
+  OwnerOptions options;
+  options.job_id = group_->identity().job_id;
+  options.force = options_.config.owner_force;
+  options.stop = std::move(stop);
+  options.progress = std::move(progress);
+  Result<std::shared_ptr<RootOwner>> owner = RootOwner::Take(options_.root, options, &warnings);
   for (const std::string& warning : warnings) Warn(-1, warning);
   if (owner.ok()) owner_ = *owner;
   return owner;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "comm/comm.h"
@@ -114,6 +115,8 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   void SetPhase(const char* phase, int64_t step) override;
   Status Poll() override;
   Result<int64_t> Latest() override;
+  Status SetPinned(int64_t step, bool pinned) override;
+  Status MarkBad(int64_t step) override;
   Status Usable() const override;
 
   // --- for the recipes
@@ -150,13 +153,25 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   void CancelIn(uint64_t round, uint32_t phase) CKPT_EXCLUDES(mu_);
 
   // --- coordinator's memory between saves; used by the thread that runs the recipe there.
-  // Takes the root at the first call.
-  Result<std::shared_ptr<RootOwner>> Owner() CKPT_EXCLUDES(owner_mu_);
+  // Takes the root at the first call, which may watch another host's lease: `stop` and `progress`
+  // as in OwnerOptions.
+  Result<std::shared_ptr<RootOwner>> Owner(
+      std::function<bool()> stop = nullptr,
+      std::function<void(const std::string&)> progress = nullptr) CKPT_EXCLUDES(owner_mu_);
+  // Gives it back: not all ranks see this root.
+  void DropOwner() CKPT_EXCLUDES(owner_mu_);
+  // All ranks see one storage: shown once by a probe, or plain from where they are.
+  std::atomic<bool> storage_is_shared{false};
   std::string Lineage() CKPT_EXCLUDES(mu_);
   void SetLineage(const std::string& lineage) CKPT_EXCLUDES(mu_);
 
  private:
+  // One round of a load; `tried` gets the step that it took.
+  Status LoadOnce(State& state, const LoadOptions& options, const std::string& path, size_t attempt,
+                  std::set<uint64_t>* tried, OpResult* result);
   void Cancel() CKPT_EXCLUDES(mu_);
+  // OK on rank 0.
+  Status OnCoordinator(const char* what) const;
   // Gives the root back on a library thread, and waits for all of those, bounded.
   void Settle();
 

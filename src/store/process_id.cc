@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "io/io.h"
+#include "store/store.h"
 #include "util/text.h"
 
 namespace ckpt {
@@ -93,6 +94,11 @@ ProcessId ThisProcess() {
   const auto stat = ReadStat("self");
   if (stat) id.start_time = stat->start_time;
   return id;
+}
+
+Place ThisPlace() {
+  return {HostName(),
+          Cat(ReadSmall("/proc/sys/kernel/random/boot_id"), " ", LinkText("/proc/self/ns/mnt"))};
 }
 
 Life LifeOf(const ProcessId& other, const ProcessId& self) {

@@ -199,6 +199,13 @@ class RootOwner {
   virtual Status Check() const = 0;
 };
 
+// Where this process is: processes of one `machine` see the same files under the same path.
+struct Place {
+  std::string host;     // for people
+  std::string machine;  // this boot of this machine, and the mount namespace
+};
+Place ThisPlace();
+
 // Whether all hosts see one storage: after Take, one rank per host (and per spelling of the root)
 // writes a probe; when all are written, each looks for the others' by name, not before (a file
 // system may remember that a name was absent).  Nothing here makes a folder: the owner made
