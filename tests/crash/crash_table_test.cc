@@ -71,8 +71,11 @@ class CrashTable : public testing::TestWithParam<std::tuple<Kind, int>> {
 
  private:
   bool Once(const Doom& doom);  // false: nobody was killed, the save has fewer events
+  void LeaveADeadOwner();
+  Result RunDoomed(const Doom& doom);
   void LoadAndSave(CrashJob& job) const;
   void DoomedSave(CrashJob& job, const Doom& doom) const;
+  bool Judge(const Result& r, const Doom& doom);
   void JudgeFresh(const Result& r);
   void JudgeSurvivors(const Result& r, const Doom& doom, const Progress& progress);
   void JudgeSurvivor(const Result& r, int rank, const Doom& doom, const Progress& progress);
@@ -124,17 +127,28 @@ bool CrashTable::Once(const Doom& doom) {
   where_ = "rank " + std::to_string(doom.rank) + "'s event " + std::to_string(doom.at) +
            (doom.all ? ", all killed" : ", it alone killed");
   for (int i = 0; i < ranks(); ++i) std::filesystem::remove(place_.Log(i));
-  const launch::Options launch{.ranks = ranks(), .deadline_s = 20};
-  if (kind().first) {  // its job's owner dies with it
-    const std::vector<launch::Action> kill = {launch::KillAllAt("saved")};
-    JudgeFresh(launch::Run({.ranks = ranks(), .plan = kill}, [&](Rank& rank) {
-      CrashJob job(rank, options());
-      LoadAndSave(job);
-      rank.Barrier("all have saved");
-      rank.Event("saved");
-    }));
-  }
-  const Result r = launch::Run(launch, [&](Rank& rank) {
+  if (kind().first) LeaveADeadOwner();
+  const Result r = RunDoomed(doom);
+  ++tally_.runs;
+  const bool killed = Judge(r, doom);
+  Prune(place_.root, newest_.step);
+  step_ = doomed_step();
+  base_ += 1;
+  return killed;
+}
+
+void CrashTable::LeaveADeadOwner() {
+  const std::vector<launch::Action> kill = {launch::KillAllAt("saved")};
+  JudgeFresh(launch::Run({.ranks = ranks(), .plan = kill}, [&](Rank& rank) {
+    CrashJob job(rank, options());
+    LoadAndSave(job);
+    rank.Barrier("all have saved");
+    rank.Event("saved");
+  }));
+}
+
+Result CrashTable::RunDoomed(const Doom& doom) {
+  Result r = launch::Run({.ranks = ranks(), .deadline_s = 20}, [&](Rank& rank) {
     CrashJob job(rank, options());
     if (kind().first) {
       EXPECT_OK(job.Load());
@@ -144,24 +158,26 @@ bool CrashTable::Once(const Doom& doom) {
     DoomedSave(job, doom);
   });
   if (!kind().first) JudgeFresh(r);
-  ++tally_.runs;
+  return r;
+}
+
+bool CrashTable::Judge(const Result& r, const Doom& doom) {
   const std::vector<LoggedEvent> log = ReadLog(place_.Log(doom.rank));
   const bool killed = Marked(log, "kill") != nullptr;
-  if (killed) where_ += " (before " + log.back().op + " of " + log.back().path + ")";
-  if (!killed) {
+  const Progress progress =
+      ProgressOf(ReadLog(place_.Log(0)), place_.root, doomed_step(), kind().replaces);
+  if (killed) {
+    where_ += " (before " + log.back().op + " of " + log.back().path + ")";
+    JudgeSurvivors(r, doom, progress);
+  } else {
     events_[doom.rank] = log.size();
     EXPECT_LT(log.size(), doom.at) << where_ << ": the event came, the kill did not";
+    JudgeUnkilled(r);
   }
-  const auto rank0 = ReadLog(place_.Log(0));
-  const Progress progress = ProgressOf(rank0, place_.root, doomed_step(), kind().replaces);
-  killed ? JudgeSurvivors(r, doom, progress) : JudgeUnkilled(r);
   JudgeState(progress);
   const std::string left = Leftovers(place_.root);
   if (killed && !doom.all && doom.rank != 0 && !left.empty())
     Count(&tally_.leftovers, "the survivors left " + left);
-  Prune(place_.root, newest_.step);
-  step_ = doomed_step();
-  base_ += 1;
   return killed;
 }
 
@@ -240,7 +256,7 @@ void CrashTable::JudgeState(const Progress& progress) {
 
 void CrashTable::EveryEventOf(int rank, bool all) {
   for (uint64_t at = 1; Once({rank, all, at}); ++at) {
-    if (HasFatalFailure() || tally_.hangs > 2) return;
+    if (tally_.hangs > 2) return;
   }
 }
 
