@@ -41,7 +41,8 @@ Status LinkOwn(const Dir& root, const Dir& ckpt_dir, const OwnerRecord& mine) {
   CKPT_RETURN_IF_ERROR(ckpt_dir.WriteFile(temp, EncodeOwner(mine)));
   const Status linked = ckpt_dir.Link(temp, kOwnerFile);
   const Status unlinked = ckpt_dir.Unlink(temp);
-  if (linked.code() == Code::kExists) {
+  // EXISTS: another was faster.  NOT_FOUND: and has tidied our file away (CleanOwnerDir).
+  if (linked.code() == Code::kExists || linked.code() == Code::kNotFound) {
     auto text = ReadOwnerText(ckpt_dir);
     return OwnedBy(root, text.ok() ? *text : std::string());
   }
@@ -146,7 +147,9 @@ void CleanOwnerDir(const Dir& ckpt_dir) {
     auto text = ckpt_dir.ReadFile(entry.name, kMaxOwnerBytes);
     if (!text.ok()) continue;
     auto record = DecodeOwner(*text);
-    if (!record.ok() || LifeOf(record->process, self) != Life::kDead) continue;
+    // Half written, by one that died, or that now finds the root taken.
+    const bool half = !record.ok() && entry.name.starts_with("owner-");
+    if (!half && (!record.ok() || LifeOf(record->process, self) != Life::kDead)) continue;
     (void)ckpt_dir.Unlink(entry.name).ok();  // the next owner tries again
   }
 }
