@@ -48,7 +48,8 @@ Result<File> LinkOwn(const Dir& root, const Dir& ckpt_dir, const OwnerRecord& mi
   auto file = ckpt_dir.OpenFile(temp, FileMode::kReadWrite, DirectIo::kOff);
   const Status linked = file.ok() ? ckpt_dir.Link(temp, kOwnerFile) : file.status();
   const Status unlinked = ckpt_dir.Unlink(temp);
-  if (linked.code() == Code::kExists) {
+  // EXISTS: another was faster.  NOT_FOUND: and has tidied our file away (CleanOwnerDir).
+  if (linked.code() == Code::kExists || linked.code() == Code::kNotFound) {
     auto text = ReadOwnerText(ckpt_dir);
     return OwnedBy(root, text.ok() ? *text : std::string());
   }
@@ -177,7 +178,9 @@ void CleanOwnerDir(const Dir& ckpt_dir) {
     auto text = ckpt_dir.ReadFile(entry.name, kMaxOwnerBytes);
     if (!text.ok()) continue;
     auto record = DecodeOwner(*text);
-    if (!record.ok() || LifeOf(record->process, self) != Life::kDead) continue;
+    // Half written, by one that died, or that now finds the root taken.
+    const bool half = !record.ok() && entry.name.starts_with("owner-");
+    if (!half && (!record.ok() || LifeOf(record->process, self) != Life::kDead)) continue;
     (void)ckpt_dir.Unlink(entry.name).ok();  // the next owner tries again
   }
 }

@@ -5,6 +5,7 @@
 #include "crash/crash.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -48,6 +49,13 @@ int64_t NewestStep(const std::string& root) {
     step = json.at("step");
   }
   return step;
+}
+
+std::string StemInMemory(uint64_t bytes) {
+  std::error_code none;
+  const fs::space_info space = fs::space("/dev/shm", none);
+  if (!none && space.available >= bytes) setenv("TMPDIR", "/dev/shm", /*overwrite=*/0);
+  return "ckpt-crash";
 }
 
 // The name directly below the root, or "".
@@ -184,6 +192,8 @@ Progress ProgressOf(const std::vector<LoggedEvent>& log, const std::string& root
   progress.holder = held ? names[name] : replaces ? Holder::kNobody : Holder::kOld;
   return progress;
 }
+
+CrashPlace::CrashPlace(uint64_t bytes) : scratch(StemInMemory(bytes)) {}
 
 void CrashPlace::Arm(const Rank& rank, const std::string& rules) const {
   fs::remove(Log(rank.id()));

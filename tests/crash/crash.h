@@ -78,8 +78,11 @@ struct Progress {
 Progress ProgressOf(const std::vector<LoggedEvent>& log, const std::string& root, int64_t step,
                     bool replaces);
 
-// Folders of one test: the root, and the logs of its ranks beside it.
+// Folders of one test: the root, and the logs of its ranks beside it. In memory where /dev/shm has
+// room for `bytes` and TMPDIR does not say otherwise: hundreds of jobs, and what is tested is the
+// order of calls, not the disk.
 struct CrashPlace {
+  explicit CrashPlace(uint64_t bytes = 32 << 20);
   const Scratch scratch;
   const std::string root = scratch / "root";
   std::string Log(int rank) const { return scratch / ("events." + std::to_string(rank)); }

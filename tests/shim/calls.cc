@@ -24,6 +24,7 @@
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
 using shim::Active;
+using shim::ActiveForReads;
 using shim::Before;
 using shim::Next;
 using shim::Order;
@@ -154,6 +155,19 @@ SHIM_EXPORT ssize_t pwritev2(int fd, const iovec* vector, int count, off_t offse
   NEXT(pwritev2);
   return WriteVector(fd, vector, count,
                      [&](const iovec* v, int n) { return next(fd, v, n, offset, flags); });
+}
+
+SHIM_EXPORT ssize_t read(int fd, void* data, size_t bytes) {
+  NEXT(read);
+  return ActiveForReads() && Ask("read", PathOf(fd)) != 0 ? -1 : next(fd, data, bytes);
+}
+SHIM_EXPORT ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
+  NEXT(pread);
+  return ActiveForReads() && Ask("read", PathOf(fd)) != 0 ? -1 : next(fd, data, bytes, offset);
+}
+SHIM_EXPORT ssize_t pread64(int fd, void* data, size_t bytes, off64_t offset) {
+  NEXT(pread64);
+  return ActiveForReads() && Ask("read", PathOf(fd)) != 0 ? -1 : next(fd, data, bytes, offset);
 }
 
 SHIM_EXPORT int fsync(int fd) {

@@ -14,7 +14,7 @@ namespace {
 const std::set<std::string>& Ops() {
   static const std::set<std::string> ops = {
       "create", "write", "fsync",  "truncate",  "allocate", "mkdir", "unlink",
-      "rmdir",  "link",  "rename", "noreplace", "exchange", "close"};
+      "rmdir",  "link",  "rename", "noreplace", "exchange", "close", "read"};
   return ops;
 }
 
@@ -112,6 +112,12 @@ bool Rule::Hits(const Event& event) {
 bool Plan::Covers(const std::string& path) const {
   return path.compare(0, root.size(), root) == 0 &&
          (path.size() == root.size() || path[root.size()] == '/');
+}
+
+bool Plan::Names(const std::string& op) const {
+  for (const Rule& rule : rules)
+    if (rule.ops.count(op)) return true;
+  return false;
 }
 
 Plan ParsePlan(const std::string& text) {

@@ -42,6 +42,7 @@ struct Plan {
   std::vector<Rule> rules;
 
   bool Covers(const std::string& path) const;  // is below `root`
+  bool Names(const std::string& op) const;     // a rule does
 };
 
 // Throws std::invalid_argument that quotes the line.

@@ -27,7 +27,7 @@
 // short that fits wins; delays come on top.
 //
 // Ops: create write fsync truncate allocate mkdir unlink rmdir link rename noreplace exchange close
-// (close: of a file that was written to).
+// (close: of a file that was written to), and read where a rule names it.
 //
 // From the environment, at any time: SHIM_BOOT_ID and SHIM_HOST are what the process finds in
 // /proc/sys/kernel/random/boot_id and from gethostname and uname: another host.

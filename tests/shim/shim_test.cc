@@ -133,6 +133,19 @@ TEST_F(Shim, FailsOnceTheNthOrEvery) {
   EXPECT_NE(ReadBytes(log).find("2 write " + root + "/a !fail EIO\n"), std::string::npos);
 }
 
+TEST_F(Shim, ReadsAreEventsWhereARuleNamesThem) {
+  safetensors::WriteBytes(root + "/a", "x");
+  ExpectInARank([&](Rank&) {
+    Plan("fail EIO op=read nth=2");
+    const int fd = open((root + "/a").c_str(), O_RDONLY);
+    char byte;
+    EXPECT_EQ(pread(fd, &byte, 1, 0), 1);
+    EXPECT_EQ(read(fd, &byte, 1), -1);
+    EXPECT_EQ(errno, EIO);
+    EXPECT_EQ(shim_events(), 2u);
+  });
+}
+
 TEST_F(Shim, AFailedCloseHasClosed) {
   ExpectInARank([&](Rank&) {
     Plan("fail EIO op=close");

@@ -35,7 +35,7 @@ struct State {
   std::set<int> written;
 };
 
-std::atomic<bool> active{false};
+std::atomic<bool> active{false}, active_for_reads{false};
 
 // Never destroyed: calls come until the very end of the process.
 State& Shared() {
@@ -90,6 +90,7 @@ const Rule* Decide(State& state, const Event& event, int* delay_ms) {
 }  // namespace
 
 bool Active() { return active.load(std::memory_order_acquire); }
+bool ActiveForReads() { return active_for_reads.load(std::memory_order_acquire); }
 
 Order Before(const char* op, const std::string& path, const std::string& to) {
   State& state = Shared();
@@ -145,7 +146,7 @@ void shim_reset(const char* text) {
   using shim::State;
   State& state = shim::Shared();
   const std::lock_guard lock(state.mu);
-  shim::active = false;
+  shim::active = shim::active_for_reads = false;
   shim::CloseLog(state.log);
   state.log = -1;
   state.events = 0;
@@ -161,6 +162,7 @@ void shim_reset(const char* text) {
     _exit(125);
   }
   state.random.seed(state.plan.seed);
+  shim::active_for_reads = state.plan.Names("read");
   shim::active = true;
 }
 

@@ -18,6 +18,7 @@ Function Next(const char* name) {
 }
 
 bool Active();
+bool ActiveForReads();  // reads are events only where a rule names them
 
 // What the plan wants of one call.
 struct Order {
