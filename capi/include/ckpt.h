@@ -90,12 +90,13 @@ CKPT_API const char* ckpt_version_string(void) CKPT_NOEXCEPT;
 
 /* 1 if this library has the optional part `name`, else 0 (also for NULL and for names that it does
  * not know).  Any thread, any time.  [cb]
- *   in this version: "comm.env" "comm.self" "io.direct" "load.convert" "load.latest" "load.step"
- *                    "reader.blob" "reader.verify" "replica.check" "save.cast" "state.alias"
- *                    "state.rename" "state.strides"
- *   not yet:         "comm.tcp" "comm.mpi" "comm.nccl" "comm.vtable" "device.cuda" "io.uring"
- *                    "save.async" "save.lazy" "save.replace" "save.keep" "load.fallback" "advise"
- *                    "pin" "retention" "background" "reader.read" "reader.map" */
+ *   in this version: "comm.env" "comm.self" "io.direct" "load.convert" "load.fallback"
+ * "load.latest" "load.step" "pin" "reader.blob" "reader.verify" "replica.check" "retention"
+ *                    "save.cast" "save.keep" "save.replace" "state.alias" "state.rename"
+ *                    "state.strides"
+ *   not yet:         "advise" "background" "comm.tcp" "comm.mpi" "comm.nccl" "comm.vtable"
+ *                    "device.cuda" "io.uring" "reader.map" "reader.read" "save.async" "save.lazy"
+ */
 CKPT_API int32_t ckpt_has_feature(const char* name) CKPT_NOEXCEPT;
 
 /* ---- status and errors ----------------------------------------------------------------------- */
@@ -495,11 +496,13 @@ CKPT_API void ckpt_state_free(ckpt_state* s) CKPT_NOEXCEPT;
 #define CKPT_AT_COMMITTED 4u /* the checkpoint exists, durably */
 
 /* Values of ckpt_save_options.on_existing: the step is there already.  AUTO replaces a step of our
- * own lineage (the old one stays until the new one is committed) and refuses another's (EXISTS). */
+ * own lineage (the old one stays until the new one is committed) and refuses another's and a
+ * damaged one (EXISTS).  A job that loads a step goes on with its lineage, one that saves without a
+ * load begins a new one. */
 #define CKPT_EXISTING_AUTO 0u
 #define CKPT_EXISTING_REFUSE 1u  /* EXISTS */
-#define CKPT_EXISTING_REPLACE 2u /* [not in this version] */
-#define CKPT_EXISTING_KEEP 3u    /* [not in this version] */
+#define CKPT_EXISTING_REPLACE 2u /* any, with a WARNING that says what was lost */
+#define CKPT_EXISTING_KEEP 3u    /* OK, nothing is written; a damaged one is its error (CORRUPT) */
 
 /* Values of ckpt_save_options.on_busy: the previous save is still being written (never the case in
  * this version) */
@@ -551,7 +554,7 @@ typedef struct ckpt_save_options {
 #define CKPT_LOAD_CONVERT (1u << 0) /* other dtypes than memory's may be stored: as store_dtype */
 #define CKPT_LOAD_ALLOW_MISSING (1u << 1) /* names that are absent are counted, not an error */
 #define CKPT_LOAD_NO_UNUSED (1u << 2)     /* unused names are an error */
-#define CKPT_LOAD_FALLBACK (1u << 3)      /* [not in this version] newest corrupt: an older one */
+#define CKPT_LOAD_FALLBACK (1u << 3)      /* LATEST is damaged: the next older step, WARNING */
 #define CKPT_LOAD_NO_VERIFY (1u << 4)     /* do not compare checksums */
 
 typedef struct ckpt_load_options {
@@ -666,11 +669,16 @@ CKPT_API void ckpt_request_free(ckpt_request* r) CKPT_NOEXCEPT;
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-/* Keeps a step from retention, or stops keeping it.  [not in this version: UNSUPPORTED] */
+/* Keeps a committed step from retention (pinned = 1), or stops keeping it (0).  Local, durable when
+ * it returns; gone when the step is saved again.  Only rank 0 owns the root and may mark its steps:
+ * STATE on others, so call it under `if (ckpt_rank(c) == 0)`.  It may take the root, as a first
+ * save does (OWNED).  Any thread. NOT_FOUND  no such step;  IO */
 CKPT_API ckpt_status ckpt_pin(ckpt_ctx* c, int64_t step, int32_t pinned,
                               ckpt_error** err) CKPT_NOEXCEPT;
 
-/* Marks a step as one not to load.  [not in this version: UNSUPPORTED] */
+/* Marks a committed step, damaged or not, as one that LATEST passes over (by number it is still
+ * loaded); saving it again clears the mark.  It does not count for retention, which removes it.
+ * Otherwise as ckpt_pin. */
 CKPT_API ckpt_status ckpt_mark_bad(ckpt_ctx* c, int64_t step, ckpt_error** err) CKPT_NOEXCEPT;
 
 /* ---- inspection: no context, no communicator, no write --------------------------------------- */

@@ -33,7 +33,8 @@ static void config_lines(void) {
                  "max_file_bytes");
   refused_config("max_file_bytes=99999999999999999999", CKPT_ERR_INVALID_ARGUMENT, "size",
                  "max_file_bytes");
-  refused_config("keep_last=3", CKPT_ERR_UNSUPPORTED, "not in this version", "keep_last");
+  refused_config("keep_last=-1", CKPT_ERR_INVALID_ARGUMENT, "keep_last=-1", "keep_last");
+  refused_config("slot.reuse=on", CKPT_ERR_UNSUPPORTED, "not in this version", "slot.reuse");
   refused_config("replica.check=maybe", CKPT_ERR_INVALID_ARGUMENT, "maybe", "replica.check");
   refused_config("io.align=\xff", CKPT_ERR_INVALID_ARGUMENT, "UTF-8", "config");
 }

@@ -250,10 +250,6 @@ static void save_arguments(void) {
   o = save_options(1);
   o.on_existing = 4;
   refused_save(o, CKPT_ERR_INVALID_ARGUMENT, "on_existing");
-  o.on_existing = CKPT_EXISTING_REPLACE;
-  refused_save(o, CKPT_ERR_UNSUPPORTED, "REPLACE");
-  o.on_existing = CKPT_EXISTING_KEEP;
-  refused_save(o, CKPT_ERR_UNSUPPORTED, "KEEP");
   o = save_options(1);
   o.on_busy = 2;
   refused_save(o, CKPT_ERR_INVALID_ARGUMENT, "on_busy");
@@ -278,6 +274,23 @@ static void refused_load(ckpt_load_options options, ckpt_status code, const char
   api.state_free(state);
 }
 
+static void marks(void) {
+  ctx = new_ctx();
+  save_sample(ctx, 1);
+  ckpt_error* error = NULL;
+  ckpt_status status = api.pin(ctx, -1, 1, &error);
+  expect_failed(status, error, CKPT_ERR_INVALID_ARGUMENT, "step is -1");
+  status = api.pin(ctx, 1, 2, &error);
+  expect_failed(status, error, CKPT_ERR_INVALID_ARGUMENT, "pinned is 2");
+  status = api.pin(ctx, 7, 1, &error);
+  expect_failed(status, error, CKPT_ERR_NOT_FOUND, "7");
+  status = api.mark_bad(ctx, 7, &error);
+  expect_failed(status, error, CKPT_ERR_NOT_FOUND, "7");
+  status = api.pin(NULL, 1, 1, &error);
+  expect_failed(status, error, CKPT_ERR_INVALID_ARGUMENT, "context");
+  api.ctx_free(ctx);
+}
+
 static void load_arguments(void) {
   ctx = new_ctx();
   ckpt_load_options o = load_options(1);
@@ -286,8 +299,8 @@ static void load_arguments(void) {
   refused_load(load_options(2), CKPT_ERR_NOT_FOUND, "2");
   o.flags = 1u << 7;
   refused_load(o, CKPT_ERR_INVALID_ARGUMENT, "unknown flag 0x80");
-  o.flags = CKPT_LOAD_FALLBACK;
-  refused_load(o, CKPT_ERR_UNSUPPORTED, "CKPT_LOAD_FALLBACK");
+  o.flags = CKPT_LOAD_FALLBACK;  // with a step of its own
+  refused_load(o, CKPT_ERR_INVALID_ARGUMENT, "CKPT_LOAD_FALLBACK");
   o = load_options(1);
   o.which = 2;
   refused_load(o, CKPT_ERR_INVALID_ARGUMENT, "which");
@@ -329,10 +342,16 @@ static void states_that_cannot_be_used(void) {
 }
 
 static const test_case kCases[] = {
-    CASE(tensor_names),   CASE(tensor_codes),
-    CASE(tensor_shapes),  CASE(boxes),
-    CASE(flat_ranges),    CASE(blobs),
-    CASE(updates),        CASE(save_arguments),
-    CASE(load_arguments), CASE(states_that_cannot_be_used),
+    CASE(tensor_names),
+    CASE(tensor_codes),
+    CASE(tensor_shapes),
+    CASE(boxes),
+    CASE(flat_ranges),
+    CASE(blobs),
+    CASE(updates),
+    CASE(save_arguments),
+    CASE(load_arguments),
+    CASE(marks),
+    CASE(states_that_cannot_be_used),
 };
 AREA(bad_input, kCases);

@@ -16,10 +16,6 @@ static void functions_that_are_not_built_say_so(void) {
   expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_advise");
   status = api.background(ctx, CKPT_BACKGROUND_TRIM, &error);
   expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_background");
-  status = api.pin(ctx, 1, 1, &error);
-  expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_pin");
-  status = api.mark_bad(ctx, 1, &error);
-  expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_mark_bad");
   status = api.reader_read(reader, NULL, &error);
   expect_failed(status, error, CKPT_ERR_UNSUPPORTED, "ckpt_reader_read");
   status = api.reader_map(reader, "model", "w", &view, &bytes, &error);

@@ -30,9 +30,13 @@ void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 constexpr char kRootFsyncFails[] = "fail EIO op=fsync end=/root\n";
 constexpr char kRootFsyncFailsTwice[] = "fail EIO op=fsync end=/root every\n";
-// The second of these renames undoes the first; of exchanges, the first is a probe.
+// The second of these renames undoes the first.
 constexpr char kUndoFails[] = "fail EIO op=fsync end=/root\nfail EIO op=noreplace nth=2\n";
-constexpr char kExchangeBackFails[] = "fail EIO op=fsync end=/root\nfail EIO op=exchange nth=3\n";
+constexpr char kNoExchange[] = "fail EINVAL op=exchange every\n";
+// The first sync of the root is the intent's, the second the commit.
+constexpr char kNoExchangeRootFsyncFails[] =
+    "fail EINVAL op=exchange every\nfail EIO op=fsync end=/root nth=2\n";
+constexpr char kExchangeBackFails[] = "fail EIO op=fsync end=/root\nfail EIO op=exchange nth=2\n";
 
 // A kind with more renames (an intent, retention) needs no more than a line: ProgressOf follows the
 // names through the log, and where nobody has the step's name, old and new are both right.
@@ -45,6 +49,9 @@ const Kind kKinds[] = {
     {"ReplaceNotUndone", true, CKPT_ERR_OUTCOME_UNKNOWN, kRootFsyncFailsTwice},
     {"NewStepUndoFails", false, CKPT_ERR_OUTCOME_UNKNOWN, kUndoFails},
     {"ReplaceUndoFails", true, CKPT_ERR_OUTCOME_UNKNOWN, kExchangeBackFails},
+    {"ReplaceByIntent", true, CKPT_OK, kNoExchange},
+    {"ReplaceByIntentUndone", true, CKPT_ERR_IO, kNoExchangeRootFsyncFails},
+    {"KeepLast1", false, CKPT_OK, "", "keep_last=1\n"},  // D01
     {"FirstSave", false, CKPT_OK, "", "", true},
 };
 

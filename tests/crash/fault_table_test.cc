@@ -5,6 +5,7 @@
 // two ranks: before the commit it is the same error on both, with path and rank, and nothing has
 // changed; after it, a warning. Nobody dies, so one job goes through the whole table. A kind of
 // save is one line of kKinds.
+#include <algorithm>
 #include <cstdio>
 
 #include "crash/crash.h"
@@ -14,17 +15,25 @@ namespace {
 
 constexpr char kFaulty[] =
     "op=create,write,fsync,truncate,allocate,mkdir,rename,noreplace,exchange";
+constexpr char kFaultyButExchange[] =
+    "op=create,write,fsync,truncate,allocate,mkdir,rename,noreplace";
+constexpr char kNoExchange[] = "fail EINVAL op=exchange every\n";
 
 struct Kind {
   const char* name;
   bool replaces = false;
   std::string config = {};
+  std::string rules = {};            // what is refused besides, on every rank
+  const char* faulty = kFaulty;      // what is broken in turn
+  int root_syncs_before_commit = 0;  // of the root; the next one is the commit
 };
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 const Kind kKinds[] = {
     {"NewStep"},
     {"Replace", true},
+    {"ReplaceByIntent", true, "", kNoExchange, kFaultyButExchange, 1},
+    {"KeepLast1", false, "keep_last=1\n"},
 };
 
 struct Fault {
@@ -44,9 +53,22 @@ bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// LATEST, the owner's record and a replaced step on its way to trash.
-bool IsAfterTheCommit(const LoggedEvent& e) {
-  return Has(e.path, "LATEST") || Has(e.path, "/.ckpt/") || Has(e.to, "/.trash-");
+enum class When { kBefore, kCommit, kAfter };
+
+// The commit is a sync of the root.  What follows it: LATEST, the owner's record, the old step on
+// its way to trash.
+When WhenOf(const std::vector<LoggedEvent>& log, const LoggedEvent& e, const std::string& root,
+            int syncs_before) {
+  int syncs = 0;
+  for (const LoggedEvent& other : log) {
+    const bool sync = other.op == "fsync" && other.path == root;
+    if (&other == &e) {
+      if (syncs > syncs_before) return When::kAfter;
+      return sync && syncs == syncs_before ? When::kCommit : When::kBefore;
+    }
+    syncs += sync;
+  }
+  return When::kBefore;
 }
 
 class FaultTable : public testing::TestWithParam<std::tuple<Kind, Fault, int>> {
@@ -67,7 +89,7 @@ class FaultTable : public testing::TestWithParam<std::tuple<Kind, Fault, int>> {
     std::vector<std::string>& warnings;
   };
   bool Once(Table table, int nth);  // false: the save has fewer events
-  void ExpectRefused(Table table, const LoggedEvent& e, const Outcome& o, const std::string& left);
+  void ExpectRefused(Table table, When when, const Outcome& o, const std::string& left);
   void ExpectWarned(Table table, const LoggedEvent& e, const Outcome& o);
   void ExpectNewest(Table table);
   Saved Next(const Saved& now) const {
@@ -93,27 +115,32 @@ bool FaultTable::Once(Table table, int nth) {
   Rank& rank = table.job.rank;
   rank.Barrier("next");
   const std::string left = Leftovers(place_.root);
-  const std::string rule =
-      std::string("fail ") + fault().error_name + " " + kFaulty + " nth=" + std::to_string(nth);
+  const std::string rule = kind().rules + "fail " + fault().error_name + " " + kind().faulty +
+                           " nth=" + std::to_string(nth);
   const Saved next = Next(table.now);
   rank.Barrier("ready");
-  place_.Arm(rank, rank.is(victim()) ? rule : "");
+  place_.Arm(rank, rank.is(victim()) ? rule : kind().rules);
   table.warnings.clear();
   const Outcome o = table.job.Save(next.step, next.base);
   shim_reset("");
   Publish(rank, "verdict " + std::to_string(nth), o);
   rank.Barrier("saved");
   const std::vector<LoggedEvent> log = ReadLog(place_.Log(victim()));
-  const LoggedEvent* e = Marked(log, "fail");
+  // Not the exchange that a kind refuses always.
+  const auto failed = std::find_if(log.begin(), log.end(), [&](const LoggedEvent& event) {
+    return event.mark == "fail" && (kind().rules.empty() || event.op != "exchange");
+  });
+  const LoggedEvent* e = failed == log.end() ? nullptr : &*failed;
   if (e == nullptr) {
     EXPECT_OK(o);
     return false;
   }
   SCOPED_TRACE(e->op + " of " + e->path + " -> " + e->to);
-  if (IsAfterTheCommit(*e)) {
+  const When when = WhenOf(log, *e, place_.root, kind().root_syncs_before_commit);
+  if (when == When::kAfter) {
     ExpectWarned(table, *e, o);
   } else {
-    ExpectRefused(table, *e, o, left);
+    ExpectRefused(table, when, o, left);
     ExpectNewest(table);
     EXPECT_OK(table.job.Save(next.step, next.base));
   }
@@ -122,11 +149,9 @@ bool FaultTable::Once(Table table, int nth) {
   return !testing::Test::HasFailure();
 }
 
-void FaultTable::ExpectRefused(Table table, const LoggedEvent& e, const Outcome& o,
-                               const std::string& left) {
+void FaultTable::ExpectRefused(Table table, When when, const Outcome& o, const std::string& left) {
   // Where the step's name could not be made durable, it is an I/O error whatever errno says.
-  const bool root_fsync = e.op == "fsync" && e.path == place_.root;
-  const ckpt_status status = root_fsync ? CKPT_ERR_IO : fault().status;
+  const ckpt_status status = when == When::kCommit ? CKPT_ERR_IO : fault().status;
   EXPECT_STREQ(StatusName(o.status), StatusName(status)) << o;
   EXPECT_EQ(o.cause.rank, victim()) << o;
   EXPECT_EQ(o.cause.sys_errno, fault().error) << o;

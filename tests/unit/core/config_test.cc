@@ -92,11 +92,12 @@ TEST(Config, WrongValuesAreNamed) {
   Refused("io.block=5000", Code::kInvalidArgument, "io.block", "multiple of 4KiB");
   Refused("io.direct=maybe", Code::kInvalidArgument, "io.direct", "auto, on or off");
   Refused("max_file_bytes=0", Code::kInvalidArgument, "max_file_bytes", "size");
+  Refused("keep_last=-1", Code::kInvalidArgument, "keep_last", "number");  // D06
 }
 
 TEST(Config, WhatIsNotBuiltIsAcceptedAtItsDefaultOnly) {
-  Good("keep_last=0\nties=drop\nio.cpus=all\nstaging.bytes=auto");
-  Refused("keep_last=2", Code::kUnsupported, "keep_last", "not in this version");
+  Good("slot.reuse=off\nio.cpus=all\nstaging.bytes=auto");
+  Refused("slot.reuse=on", Code::kUnsupported, "slot.reuse", "not in this version");
   Refused("io.engine=uring", Code::kUnsupported, "io.engine", "uring");
 }
 
