@@ -19,6 +19,9 @@ namespace ckpt_test {
 // clang-format off: it does not settle on this macro
 #define CKPT_TEST_FUNCTIONS(X) \
   X(ckpt_abi_version)          \
+  X(ckpt_rank)                 \
+  X(ckpt_size)                 \
+  X(ckpt_status_name)          \
   X(ckpt_version_string)       \
   X(ckpt_has_feature)          \
   X(ckpt_error_status)         \
