@@ -125,6 +125,8 @@ struct Event {
   uint32_t milestone = 0;
   uint64_t bytes_done = 0, bytes_total = 0;
   std::string text;
+  // Of the collective that it tells about, 0 = none: an answer to a late one cancels nothing newer.
+  uint64_t round = 0;
 };
 
 struct SessionOptions {

@@ -304,7 +304,10 @@ class LoadRun {
     options.config = s_->options().config;
     options.verify = !o_.no_verify;
     options.cancelled = cancelled_;
-    options.on_progress = [s = s_](Event event) { s->Queue(std::move(event)); };
+    options.on_progress = [s = s_, round = round_](Event event) {
+      event.round = round;
+      s->Queue(std::move(event));
+    };
     data_ = std::make_shared<LoadData>(std::move(options), catalog_, std::move(step_),
                                        std::move(match_));
     s_->StartStep("ckpt-load", round_, kLoadVotePhase, [s = s_, round = round_, data = data_] {

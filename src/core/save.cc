@@ -169,7 +169,10 @@ class SaveRun {
     options.root = s_->root();
     options.sources = std::move(sources);
     options.cancelled = cancelled_;
-    options.on_progress = [s = s_](Event event) { s->Queue(std::move(event)); };
+    options.on_progress = [s = s_, round = round_](Event event) {
+      event.round = round;
+      s->Queue(std::move(event));
+    };
     data_ = std::make_shared<SaveData>(std::move(options));
   }
 

@@ -127,6 +127,7 @@ class SaveData {
   Status FillChunk(const SaveOrder& order, const Chunk& chunk, char* buffer, std::string* scratch);
   Status FillPart(const RankPlan& plan, const PlanPart& part, const Chunk& chunk, char* buffer,
                   std::string* scratch);
+  void Tell(uint64_t bytes, const std::string& doing);
   Status Ask(int32_t peer, const Bytes& request, std::string* reply);
   Status PullPart(const PlacedTensor& tensor, const PlanPart& part, ByteRange range,
                   const Chunk& chunk, char* buffer, std::string* scratch);
@@ -144,6 +145,7 @@ class SaveData {
   MemoryGate gate_;
   std::atomic<size_t> next_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<int32_t> waiting_for_{-1};  // a peer whose bytes some worker waits for
   std::atomic<uint64_t> bytes_written_{0}, bytes_exchanged_{0}, run_ns_{0};
   Mutex mu_;
   Status first_error_ CKPT_GUARDED_BY(mu_);

@@ -131,11 +131,21 @@ void SaveData::MakeChunks(const SaveOrder& order, SaveVote* vote) {
   }
 }
 
+// What a stall is explained with: a worker that waits for a peer is its reason, whatever the others
+// did last.
+void SaveData::Tell(uint64_t bytes, const std::string& doing) {
+  const int32_t peer = waiting_for_;
+  o_.group->Progress(o_.round, bytes, peer < 0 ? doing : Cat("waiting for bytes of rank ", peer));
+}
+
 // A peer that cannot be reached may be dead: then the monitor says so, better than a socket's
 // errno.
 Status SaveData::Ask(int32_t peer, const Bytes& request, std::string* reply) {
-  o_.group->Progress(o_.round, bytes_exchanged_, Cat("waiting for bytes of rank ", peer));
+  waiting_for_ = peer;
+  Tell(bytes_exchanged_, "asking");
   const Status status = o_.group->Ask(o_.round, peer, request, reply->data(), reply->size());
+  int32_t waited = peer;
+  waiting_for_.compare_exchange_strong(waited, -1);
   if (status.code() != Code::kComm) return status;
   const TimePoint deadline = Clock::now() + kDeathIsHeardWithin;
   while (!o_.group->Closed(o_.round) && Clock::now() < deadline) {
@@ -221,11 +231,11 @@ Status SaveData::WriteChunk(const SaveOrder& order, const Chunk& chunk, char* bu
     at = end;
   }
   const std::string& name = order.files[extent.file].first;
-  o_.group->Progress(o_.round, bytes_written_, Cat("pwrite of ", name));
+  Tell(bytes_written_, Cat("pwrite of ", name));
   CKPT_RETURN_IF_ERROR(
       files_[extent.file].WriteBlock(buffer, chunk.range.size(), chunk.range.begin));
   const uint64_t done = bytes_written_ += chunk.range.size();
-  o_.group->Progress(o_.round, done, Cat("writing ", name));
+  Tell(done, Cat("writing ", name));
   Event event;
   event.kind = kEventProgress;
   event.step = o_.step;
@@ -255,7 +265,7 @@ Status SaveData::HashShard(const SaveOrder& order, size_t index, char* buffer, S
   std::mt19937_64 draw(order.hash_seed + std::hash<std::string>()(source.desc.name));
   for (uint64_t chunk = 0; chunk < bytes; chunk += kHashChunk) {
     CKPT_RETURN_IF_ERROR(StopReason());
-    o_.group->Progress(o_.round, chunk, Cat("checksum of shard ", shard));
+    Tell(chunk, Cat("checksum of shard ", shard));
     if (!gate_.Enter()) return Status(Code::kCancelled, "the caller has left the save");
     uint32_t crc = 0;
     const uint64_t end = std::min(bytes, chunk + kHashChunk);

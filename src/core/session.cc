@@ -205,16 +205,18 @@ Status SessionImpl::Open() {
 void SessionImpl::Pump() {
   options_.log->Drain();
   for (const Event& event : events_->Take()) {
-    if (options_.on_event && options_.on_event(event) != 0) Cancel();
+    if (options_.on_event && options_.on_event(event) != 0) Cancel(event.round);
   }
 }
 
-void SessionImpl::Cancel() {
+void SessionImpl::Cancel(uint64_t round) {
   Cancellable call;
   {
     MutexLock lock(mu_);
     call = cancellable_;
   }
+  // A worker of a save that was closed may still have been in a write.
+  if (round != 0 && round != call.round) return;
   if (call.flag != nullptr) *call.flag = true;
   if (call.round == 0) return;
   const Status cancelled(Code::kCancelled, "the host's event callback asked to cancel");
@@ -237,7 +239,7 @@ void SessionImpl::CancelIn(uint64_t round, uint32_t phase) {
     cancellable_.phase = phase;
     already = *cancellable_.flag;
   }
-  if (already) Cancel();
+  if (already) Cancel(round);
 }
 
 void SessionImpl::Queue(Event event) {

@@ -169,7 +169,8 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   // One round of a load; `tried` gets the step that it took.
   Status LoadOnce(State& state, const LoadOptions& options, const std::string& path, size_t attempt,
                   std::set<uint64_t>* tried, OpResult* result);
-  void Cancel() CKPT_EXCLUDES(mu_);
+  // The host asked for it when told of an event of `round`, 0 = of none.
+  void Cancel(uint64_t round) CKPT_EXCLUDES(mu_);
   // OK on rank 0.
   Status OnCoordinator(const char* what) const;
   // Gives the root back on a library thread, and waits for all of those, bounded.

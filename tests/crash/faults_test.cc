@@ -4,7 +4,7 @@
 // One rank fails while all save: a write or an fsync that fails (A09, C04), a full disk (C06), a
 // root that cannot be, replicas that differ, a cancel, a coordinator killed, a rank stopped. Each
 // time: one verdict, nothing left behind, the previous step loads, the next save works.
-#include "process/faults.h"
+#include "crash/faults.h"
 
 #include <cstdio>
 
@@ -149,6 +149,7 @@ TEST(Faults, ACancelOnOneRankCancelsAll) {
     Job job(rank, root, rank.is(1) ? kBig : kSmall,
             [&](const ckpt_event& e) { return rank.is(1) && IsProgress(e, 2); });
     EXPECT_OK(job.Save(1));
+    if (rank.is(1)) SlowWrites(root);
     const Outcome o = job.Save(2);
     EXPECT_STATUS(o, CKPT_ERR_CANCELLED);
     EXPECT_EQ(o.cause.rank, 1) << o;
@@ -200,6 +201,7 @@ TEST(Faults, ACoordinatorKilledMidSaveIsNamedAndTheNextLaunchWorks) {
       return 0;
     });
     EXPECT_OK(job.Save(1));
+    if (rank.is(0)) SlowWrites(root);
     const Outcome o = job.Save(2);
     const bool voted = o.status == CKPT_ERR_OUTCOME_UNKNOWN;  // each judges alone
     EXPECT_TRUE(voted || o.status == CKPT_ERR_PARTICIPANTS) << o;
@@ -213,19 +215,24 @@ TEST(Faults, ACoordinatorKilledMidSaveIsNamedAndTheNextLaunchWorks) {
 }
 
 // Rank 2 of 3 is stopped when `trigger` has written its first chunk; the others must get away.
-void ExpectAStoppedRankIsLeftBehind(int trigger, const std::vector<int64_t>& items) {
+// `writer`: only this rank writes; -1: all.
+void ExpectAStoppedRankIsLeftBehind(int trigger, const std::vector<int64_t>& items, int writer) {
   Scratch scratch;
   const std::string root = scratch / "root";
   const std::vector<launch::Action> plan = {launch::StopAt("stop rank 2", 2)};
   const Result r = launch::Run({.ranks = 3, .deadline_s = 30, .plan = plan}, [&](Rank& rank) {
-    Job job(rank, root, items[rank.id()], [&](const ckpt_event& e) {
-      if (rank.is(trigger) && IsProgress(e, 2)) rank.Event("stop rank 2");
-      return 0;
-    });
+    Job job(
+        rank, root, items[rank.id()],
+        [&](const ckpt_event& e) {
+          if (rank.is(trigger) && IsProgress(e, 2)) rank.Event("stop rank 2");
+          return 0;
+        },
+        writer < 0 || rank.is(writer) ? 0u : CKPT_INIT_NO_WRITE);
     EXPECT_OK(job.Save(1));
+    if (rank.is(trigger)) SlowWrites(root);
     const Outcome o = job.Save(2);  // rank 2 never comes back
     EXPECT_STATUS(o, CKPT_ERR_IO);
-    EXPECT_EQ(o.cause.rank, 2) << o;
+    EXPECT_EQ(o.cause.rank, trigger) << o;  // the one that stands still, with its reason
     EXPECT_SAYS(o, "rank 2");
     EXPECT_LT(o.seconds, 6);
     job.ExpectNothingLeft(root, o);
@@ -238,12 +245,12 @@ void ExpectAStoppedRankIsLeftBehind(int trigger, const std::vector<int64_t>& ite
 }
 
 TEST(Faults, ARankStoppedWhileItWritesStallsTheSave) {
-  ExpectAStoppedRankIsLeftBehind(2, {kSmall, kSmall, kBig});
+  ExpectAStoppedRankIsLeftBehind(2, {kSmall, kSmall, kBig}, -1);
 }
 
-// Rank 2's tensor is too small to be written by rank 2, which has voted; rank 1 asks for it last.
+// Rank 2 does not write and has voted; rank 1 asks for its tensor last.
 TEST(Faults, ARankStoppedAfterItsVoteWhoseBytesAreStillNeededStallsTheSave) {
-  ExpectAStoppedRankIsLeftBehind(1, {kSmall, kBig, 256});
+  ExpectAStoppedRankIsLeftBehind(1, {kSmall, kBig, 256}, 1);
 }
 
 }  // namespace

@@ -18,21 +18,27 @@
 #include <cstddef>
 
 #include "process/process.h"
+#include "shim/shim.h"
 
 namespace ckpt_test {
 
 inline constexpr int64_t kMiB = (1 << 20) / sizeof(float);  // in items
 inline constexpr int64_t kSmall = kMiB / 2;  // above plan.min_run: written by its holder
-inline constexpr int64_t kBig = 64 * kMiB;   // many chunks: its first event is far from its last
+inline constexpr int64_t kBig = 16 * kMiB;   // sixteen chunks: with SlowWrites a second or so
 inline constexpr char kConfig[] = "io.stall_timeout_ms=2000\nio.block=1MiB\n";
 
 using OnEvent = std::function<int(const ckpt_event&)>;
 
 // One rank of a job: a context and this rank's own tensor.
 struct Job {
-  Job(Rank& r, const std::string& root, int64_t items = kSmall, OnEvent on_event = {})
+  Job(Rank& r, const std::string& root, int64_t items = kSmall, OnEvent on_event = {},
+      uint32_t flags = 0)
       : rank(r),
-        ctx({.root = root, .config = kConfig, .timeout_ms = 3000, .on_event = on_event}),
+        ctx({.root = root,
+             .config = kConfig,
+             .timeout_ms = 3000,
+             .flags = flags,
+             .on_event = on_event}),
         own(items),
         state(Made(ctx)) {
     state.Whole("of rank " + std::to_string(rank.id()), {items}, own);
@@ -89,6 +95,12 @@ struct Job {
   std::vector<float> own;
   State state;
 };
+
+// From here on each write of this rank takes a while: what is to happen in the middle of its save
+// does.
+inline void SlowWrites(const std::string& root) {
+  shim_reset(("root " + root + "\ndelay 100 op=write path=.safetensors every\n").c_str());
+}
 
 inline bool IsProgress(const ckpt_event& e, int64_t step) {
   return e.kind == CKPT_EVENT_PROGRESS && e.step == step && e.bytes_done > 0;
