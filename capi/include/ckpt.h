@@ -215,7 +215,8 @@ typedef struct ckpt_event {
   uint32_t struct_size; /* the library's; a newer library may know more fields */
   uint32_t kind;        /* CKPT_EVENT_*; ignore kinds you do not know */
   int64_t step;         /* of the save or load; -1 = none */
-  uint32_t milestone;   /* CKPT_AT_*; 0 = none */
+  uint32_t milestone;   /* CKPT_AT_*; 0 = none.  A save without a request tells its last two at its
+                           end */
   uint32_t reserved0;   /* 0 */
   uint64_t bytes_done;  /* of this rank */
   uint64_t bytes_total; /* 0 = not known */
@@ -300,7 +301,8 @@ typedef struct ckpt_init_options {
  *   MISMATCH          ranks differ in library build or job-wide configuration
  *   PARTICIPANTS      ranks did not come within contract_timeout_ms
  *   COMM              no connection
- * Callbacks and their user pointers must stay valid until ckpt_ctx_free has returned.
+ * Callbacks and their user pointers must stay valid until ckpt_ctx_free has returned; a describe
+ * that runs for longer than a second then: until it returns.
  * Several contexts may live in one process.  Any thread; contexts of one name one after another. */
 CKPT_API ckpt_status ckpt_init(uint32_t header_abi, const ckpt_init_options* o, ckpt_ctx** out,
                                ckpt_error** err) CKPT_NOEXCEPT;

@@ -5,6 +5,8 @@
 // Test: tests/process/
 #include "core/load.h"
 
+#include <thread>
+
 #include "io/crc32c.h"
 #include "util/text.h"
 
@@ -12,6 +14,8 @@ namespace ckpt {
 namespace {
 
 constexpr uint64_t kMaxRecordBytes = 1ull << 30;
+constexpr int kLooks = 3;
+constexpr Millis kVisibleWithin(1000);  // what another host has made may take a moment to appear
 
 // `attempt` tells a call from its repetition on the next older step.
 Call LoadCall(const LoadOptions& o, size_t attempt, uint64_t timeout_ms) {
@@ -57,6 +61,11 @@ void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std:
   group.Progress(round, 1, Cat("reading the catalog of ", path));
   std::vector<std::string> warnings;
   Result<LoadChoice> choice = ChooseStep(path, o, tried, &warnings);
+  // A step that is being replaced may change its folder's name between two looks.
+  for (int look = 1; look < kLooks && choice.status().code() == Code::kNotFound; ++look) {
+    warnings.clear();
+    choice = ChooseStep(path, o, tried, &warnings);
+  }
   if (choice.status().code() == Code::kCorrupt) choice = Final(choice.status());
   for (const std::string& warning : warnings) s.Warn(-1, warning);
   group.Publish(round, kLoadChoosePhase, s.LocalizeErrno(choice.status()),
@@ -186,8 +195,16 @@ Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& o, con
 }
 
 Result<Dir> OpenChosen(const std::string& path, const LoadChoice& choice) {
-  Result<Dir> dir = Dir::Open(path);
-  if (dir.ok() && choice.in_root) dir = dir->OpenDir(choice.catalog.folder);
+  const auto open = [&]() -> Result<Dir> {
+    Result<Dir> dir = Dir::Open(path);
+    return dir.ok() && choice.in_root ? dir->OpenDir(choice.catalog.folder) : std::move(dir);
+  };
+  Result<Dir> dir = open();
+  const TimePoint deadline = Clock::now() + kVisibleWithin;
+  while (dir.status().code() == Code::kNotFound && Clock::now() < deadline) {
+    std::this_thread::sleep_for(Millis(20));
+    dir = open();
+  }
   if (dir.status().code() == Code::kNotFound) return UnlikeHere(path, choice, "is absent");
   if (!dir.ok()) return dir.status();
   Result<std::string> record = dir->ReadFile("ckpt.json", kMaxRecordBytes);

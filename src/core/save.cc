@@ -261,6 +261,7 @@ Status SessionImpl::Save(State& state, const SaveOptions& o, OpResult* result) {
     return SaveRun(shared_from_this(), o, *round, cancelled, result).Run(state);
   });
   result->total_ns = NanosSince(start);
+  result->snapshot_ns = result->total_ns;  // the caller has waited for all of it
   if (verdict.ok()) {
     for (uint32_t milestone : {kAtSnapshot, kAtCommitted}) {
       Event event;
