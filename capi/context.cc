@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rest of a context's life: phase, newest step, events, ends.
-// Test: tests/conformance/order.c, fork.c
+// Test: tests/conformance/order.c, forked.c
 #include "capi/barrier.h"
 #include "capi/handles.h"
 #include "capi/values.h"

@@ -293,7 +293,8 @@ typedef struct ckpt_init_options {
 } ckpt_init_options;
 
 /* Makes this rank's context.  [collective]  Pass CKPT_HEADER_ABI as `header_abi`.
- * Success: *out is the context, which the caller frees with ckpt_ctx_free.  No file is touched.
+ * Success: *out is the context, which the caller frees with ckpt_ctx_free.  The root is not
+ * touched.
  * Failure: *out is NULL.
  *   INVALID_ARGUMENT  an option, a configuration key (cause.name), half a pair of environment
  *                     variables: local to this rank, the peers see it missing
@@ -493,17 +494,17 @@ CKPT_API void ckpt_state_free(ckpt_state* s) CKPT_NOEXCEPT;
 
 /* Milestones of a save, in this order */
 #define CKPT_AT_SNAPSHOT 1u  /* the trainer may change its tensors */
-#define CKPT_AT_LOCAL 2u     /* this rank's bytes are written */
+#define CKPT_AT_LOCAL 2u     /* this rank's bytes are written; not told in this version */
 #define CKPT_AT_REDUNDANT 3u /* reserved */
 #define CKPT_AT_COMMITTED 4u /* the checkpoint exists, durably */
 
 /* Values of ckpt_save_options.on_existing: the step is there already.  AUTO replaces a step of our
  * own lineage (the old one stays until the new one is committed) and refuses another's and a
- * damaged one (EXISTS).  A job that loads a step goes on with its lineage, one that saves without a
- * load begins a new one. */
+ * damaged one (EXISTS).  A job that loads a step of its root goes on with that step's lineage, one
+ * that saves without a load begins a new one. */
 #define CKPT_EXISTING_AUTO 0u
 #define CKPT_EXISTING_REFUSE 1u  /* EXISTS */
-#define CKPT_EXISTING_REPLACE 2u /* any, with a WARNING that says what was lost */
+#define CKPT_EXISTING_REPLACE 2u /* any; a WARNING says what was lost of others or by damage */
 #define CKPT_EXISTING_KEEP 3u    /* OK, nothing is written; a damaged one is its error (CORRUPT) */
 
 /* Values of ckpt_save_options.on_busy: the previous save is still being written (never the case in
@@ -575,7 +576,7 @@ typedef struct ckpt_load_options {
  * Success: COMMITTED: the step survives kill -9 of every rank and power loss.
  * Failure: the same code and sentence on every rank; earlier checkpoints are as they were.
  *   INVALID_ARGUMENT  an option, a poisoned state, a state of another context (any rank's)
- *   UNSUPPORTED       an option that is not built; a file system that cannot replace atomically
+ *   UNSUPPORTED       an option that is not built; ranks that do not see one storage
  *   PARTICIPANTS      ranks did not call: ckpt_error_rank names them; the context stays usable
  *   MISMATCH          ranks passed different step, tag, options or descriptions (cause.field)
  *   COVERAGE          shards leave a gap or overlap;  REPLICA  copies differ
@@ -679,7 +680,8 @@ CKPT_API ckpt_status ckpt_pin(ckpt_ctx* c, int64_t step, int32_t pinned,
                               ckpt_error** err) CKPT_NOEXCEPT;
 
 /* Marks a committed step, damaged or not, as one that LATEST passes over (by number it is still
- * loaded); saving it again clears the mark.  It does not count for retention, which removes it.
+ * loaded); saving it again clears the mark.  It does not count for retention, which removes it if
+ * it is of the job's lineage and not pinned.
  * Otherwise as ckpt_pin. */
 CKPT_API ckpt_status ckpt_mark_bad(ckpt_ctx* c, int64_t step, ckpt_error** err) CKPT_NOEXCEPT;
 
@@ -743,8 +745,9 @@ typedef struct ckpt_blob_info {
 CKPT_API ckpt_status ckpt_open(const char* uri, uint32_t which, int64_t step, ckpt_reader** out,
                                ckpt_error** err) CKPT_NOEXCEPT;
 
-/* The i-th committed step of the root, oldest first (a step folder: itself).  NOT_FOUND past the
- * end; so below.  CORRUPT: its record is damaged; only step and path are filled. */
+/* The i-th committed step of the root, damaged ones first, then by sequence (a step folder: itself,
+ * without its marks).  NOT_FOUND past the end; so below.  CORRUPT: its record is damaged; only
+ * step, path and flags are filled. */
 CKPT_API ckpt_status ckpt_reader_checkpoint(const ckpt_reader* r, uint64_t i,
                                             ckpt_checkpoint_info* out) CKPT_NOEXCEPT;
 

@@ -26,6 +26,7 @@ Json StepJson(const ckpt_checkpoint_info& step) {
   out["world_size"] = step.world_size;
   out["pinned"] = (step.flags & CKPT_INFO_PINNED) != 0;
   out["bad"] = (step.flags & CKPT_INFO_BAD) != 0;
+  out["damaged"] = step.sequence == 0 && step.created_unix_ns == 0;
   out["created_unix_ns"] = step.created_unix_ns;
   return out;
 }

@@ -17,13 +17,15 @@ std::string Human(const std::vector<ckpt_checkpoint_info>& steps) {
   const auto or_dash = [](const char* text) { return *text == '\0' ? "-" : Escaped(text); };
   for (const ckpt_checkpoint_info& s : steps) {
     const bool pinned = (s.flags & CKPT_INFO_PINNED) != 0, bad = (s.flags & CKPT_INFO_BAD) != 0;
+    const bool damaged = s.sequence == 0 && s.created_unix_ns == 0;
     rows.push_back({std::to_string(s.step), UtcTime(s.created_unix_ns),
                     std::to_string(s.world_size), HumanBytes(s.bytes), or_dash(s.tag),
                     or_dash(s.layout_note), or_dash(s.lineage),
-                    pinned && bad ? "pinned, bad"
-                    : pinned      ? "pinned"
-                    : bad         ? "bad"
-                                  : "-"});
+                    damaged         ? "damaged"
+                    : pinned && bad ? "pinned, bad"
+                    : pinned        ? "pinned"
+                    : bad           ? "bad"
+                                    : "-"});
   }
   return Table(rows, {0, 2, 3});
 }

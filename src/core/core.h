@@ -201,7 +201,8 @@ class Reader {
   static Result<std::unique_ptr<Reader>> Open(const std::string& path, bool latest, int64_t step);
   const Catalog& catalog() const { return catalog_; }
   const Dir& dir() const { return dir_; }
-  // All committed steps of the root (one, for a step folder), oldest sequence first.
+  // All committed steps of the root (one, for a step folder), oldest sequence first, before them
+  // the damaged ones.
   const std::vector<StepEntry>& steps() const { return steps_; }
   const std::string& path() const { return dir_.path(); }
   // Compares every byte of every file with the record.  CORRUPT naming the first bad file, block

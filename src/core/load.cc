@@ -5,6 +5,7 @@
 // Test: tests/process/
 #include "core/load.h"
 
+#include <filesystem>
 #include <thread>
 
 #include "io/crc32c.h"
@@ -53,6 +54,14 @@ Status Final(const Status& status) {
   return Status(status.code(), status.message(), std::move(cause));
 }
 
+// Whether what was loaded is a step of the root that this job saves to, however it is spelled.
+bool IsOfRoot(const std::string& path, bool is_root, const std::string& root) {
+  namespace fs = std::filesystem;
+  std::error_code absent;
+  const fs::path folder = is_root ? fs::path(path) : fs::path(path) / "..";
+  return fs::equivalent(folder, root, absent);
+}
+
 // The coordinator's side: three phases, each closed with what was found.
 void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std::string& path,
                 const Tried& tried) {
@@ -94,7 +103,7 @@ void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std:
   }
   group.Publish(round, kLoadCheckPhase, status, {asked}, false);
   if (!status.ok() || !group.Collect(round, kLoadVotePhase).ok()) return;
-  if (path == s.root()) s.SetLineage(choice->catalog.record.lineage);
+  if (IsOfRoot(path, choice->in_root, s.root())) s.SetLineage(choice->catalog.record.lineage);
   group.Publish(round, kLoadVotePhase, Status(), {}, true);
 }
 
@@ -180,6 +189,9 @@ Result<LoadChoice> ChooseStep(const std::string& path, const LoadOptions& o, con
   if (is_step) {
     choice.in_root = false;
     CKPT_RETURN_IF_ERROR(ReadChoice(std::move(*dir), &choice));
+    if (tried.count(choice.catalog.record.sequence) > 0) {
+      return Status(Code::kCorrupt, Cat(path, " is damaged, and a step folder has no older step"));
+    }
     if (!o.latest && choice.catalog.record.step != o.step) {
       return Status(Code::kNotFound, Cat("step ", o.step, " was asked for, but ", path, " is step ",
                                          choice.catalog.record.step));
@@ -224,14 +236,15 @@ class LoadRun {
  public:
   LoadRun(std::shared_ptr<SessionImpl> session, State& state, const LoadOptions& options,
           std::string path, uint64_t round, std::shared_ptr<std::atomic<bool>> cancelled,
-          OpResult* result)
+          OpResult* result, bool* touched)
       : s_(std::move(session)),
         state_(state),
         o_(options),
         path_(std::move(path)),
         round_(round),
         cancelled_(std::move(cancelled)),
-        result_(result) {}
+        result_(result),
+        touched_(touched) {}
 
   // However the load ended, nothing of the library touches the caller's memory from here on.
   ~LoadRun() {
@@ -248,10 +261,8 @@ class LoadRun {
     s_->group().Contribute(round_, kLoadChoosePhase, Status(), Bytes(), false);
     CKPT_ASSIGN_OR_RETURN(const Bytes choice, s_->group().Await(round_, kLoadChoosePhase));
     CKPT_RETURN_IF_ERROR(Check(choice));
-    const Status status = Read();
-    return status.ok() ? status
-                       : status.WithMessage(Cat(
-                             status.message(), "; the destination's contents are unspecified now"));
+    *touched_ = true;
+    return Read();
   }
 
  private:
@@ -346,6 +357,7 @@ class LoadRun {
   const uint64_t round_;
   const std::shared_ptr<std::atomic<bool>> cancelled_;
   OpResult* const result_;
+  bool* const touched_;  // set before the first byte of the destination may change
   std::shared_ptr<Catalog> catalog_ = std::make_shared<Catalog>();
   LoadMatch match_;
   Dir step_;
@@ -377,22 +389,22 @@ Status LocalCheck(const State& state, const std::string& path) {
 }  // namespace
 
 Status SessionImpl::LoadOnce(State& state, const LoadOptions& o, const std::string& path,
-                             size_t attempt, Tried* tried, OpResult* result) {
+                             Attempts* attempts, OpResult* result) {
   const auto cancelled = BeginCancellable();
-  const Call call = LoadCall(o, attempt, TimeoutMs(o.contract_timeout_ms));
+  const Call call = LoadCall(o, attempts->count++, TimeoutMs(o.contract_timeout_ms));
   Result<uint64_t> round = group().Arrive(call, Localize(LocalCheck(state, path)));
   if (!round.ok()) return round.status();
   return RunOnCaller(*round, kLoadVotePhase, [&] {
     CancelIn(*round, kLoadVotePhase);
     if (group().rank() == 0) {
       StartStep("ckpt-choose", *round, kLoadVotePhase,
-                [self = shared_from_this(), round = *round, o, path, tried = *tried] {
+                [self = shared_from_this(), round = *round, o, path, tried = attempts->tried] {
                   Coordinate(*self, round, o, path, tried);
                 });
     }
-    LoadRun run(shared_from_this(), state, o, path, *round, cancelled, result);
+    LoadRun run(shared_from_this(), state, o, path, *round, cancelled, result, &attempts->touched);
     const Status status = run.Run();
-    tried->insert(run.sequence());
+    attempts->tried.insert(run.sequence());
     return status;
   });
 }
@@ -403,14 +415,16 @@ Status SessionImpl::Load(State& state, const LoadOptions& o, OpResult* result) {
   CallScope scope(
       group(), o.latest ? std::string("ckpt_load(newest)") : Cat("ckpt_load(step=", o.step, ")"));
   const std::string path = o.uri.empty() ? root() : AbsolutePath(o.uri);
-  Tried tried;
-  Status verdict = LoadOnce(state, o, path, 0, &tried, result);
+  Attempts attempts;
+  Status verdict = LoadOnce(state, o, path, &attempts, result);
   // All ranks have this verdict, so all come again.
-  for (size_t attempt = 1;
-       o.fallback && verdict.code() == Code::kCorrupt && verdict.cause().field != kNothingLeft;
-       ++attempt) {
+  while (o.fallback && verdict.code() == Code::kCorrupt && verdict.cause().field != kNothingLeft) {
     Warn(result->step, Cat("falling back to an older step: ", verdict.message()));
-    verdict = LoadOnce(state, o, path, attempt, &tried, result);
+    verdict = LoadOnce(state, o, path, &attempts, result);
+  }
+  if (!verdict.ok() && attempts.touched) {
+    verdict = verdict.WithMessage(
+        Cat(verdict.message(), "; the destination's contents are unspecified now"));
   }
   result->total_ns = NanosSince(start);
   result->plan_ns = result->total_ns - result->io_ns;

@@ -24,9 +24,7 @@ Result<std::unique_ptr<Reader>> Reader::Open(const std::string& path, bool lates
   if (choice.in_root) {
     CKPT_ASSIGN_OR_RETURN(Dir root, Dir::Open(path));
     CKPT_ASSIGN_OR_RETURN(std::vector<StepEntry> steps, ListSteps(root));
-    for (StepEntry& entry : steps) {
-      if (entry.record.has_value()) reader->steps_.push_back(std::move(entry));
-    }
+    reader->steps_ = std::move(steps);
     std::reverse(reader->steps_.begin(), reader->steps_.end());
   } else {
     StepEntry entry;

@@ -149,7 +149,8 @@ class SaveRun {
     group.StartServing(round_, [data = data_](std::string_view request, std::string* reply) {
       return Contain([&] { return data->Provide(request, reply); });
     });
-    const SaveRequest request{ThisPlace(), s_->root(), EncodeRankState(local.description)};
+    const SaveRequest request{ThisPlace(), s_->root(), local.description.may_write,
+                              EncodeRankState(local.description)};
     group.Contribute(round_, kSavePlanPhase, Status(), EncodeRequest(request), false);
     if (group.rank() == 0) {
       auto coordinator = std::make_shared<SaveCoordinator>(s_, round_, o_, data_);

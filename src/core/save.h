@@ -30,7 +30,8 @@ inline constexpr uint32_t kSaveAnyPhase = 4;
 struct SaveRequest {
   Place place;
   std::string root;  // as this rank spells it
-  Bytes state;       // EncodeRankState
+  bool may_write = true;
+  Bytes state;  // EncodeRankState
 };
 Bytes EncodeRequest(const SaveRequest& request);
 Result<SaveRequest> DecodeRequest(std::string_view bytes);

@@ -3,7 +3,7 @@
 //
 // The storage probe of a first save: a checkpoint whose parts lie on the disks of different hosts
 // is none.  Ranks of one machine that spell the root alike need no probe.  The rank's side is in
-// save.cc.  Test: tests/process/b_storage_test.cc
+// save.cc.  Test: tests/crash/hosts_test.cc
 #include <map>
 #include <random>
 
@@ -18,14 +18,22 @@ std::string Describe(const std::vector<SaveRequest>& requests, size_t rank) {
              ")");
 }
 
-// The first rank of each place.
-std::vector<size_t> Writers(const std::vector<SaveRequest>& requests) {
-  std::map<std::pair<std::string, std::string>, size_t> first;
-  std::vector<size_t> out;
+struct Places {
+  size_t count = 0;
+  std::vector<size_t> writers;  // the first rank of each that may write
+};
+
+Places PlacesOf(const std::vector<SaveRequest>& requests) {
+  std::map<std::pair<std::string, std::string>, bool> has_writer;
+  Places out;
   for (size_t rank = 0; rank < requests.size(); ++rank) {
-    const auto place = std::make_pair(requests[rank].place.machine, requests[rank].root);
-    if (first.try_emplace(place, rank).second) out.push_back(rank);
+    bool& has = has_writer[{requests[rank].place.machine, requests[rank].root}];
+    // Rank 0 makes folders and records in any case.
+    if (has || !(requests[rank].may_write || rank == 0)) continue;
+    has = true;
+    out.writers.push_back(rank);
   }
+  out.count = has_writer.size();
   return out;
 }
 
@@ -34,8 +42,8 @@ std::vector<size_t> Writers(const std::vector<SaveRequest>& requests) {
 std::optional<Status> SaveCoordinator::ProbeStorage(const std::vector<SaveRequest>& requests,
                                                     uint32_t* phase) {
   if (s_->storage_is_shared) return Status();
-  const std::vector<size_t> writers = Writers(requests);
-  if (writers.size() > 1) {
+  const Places places = PlacesOf(requests);
+  if (places.count > 1) {
     Group& group = s_->group();
     // Makes root/.ckpt, where the probes go.
     const Status taken = TakeRoot().status();
@@ -43,7 +51,7 @@ std::optional<Status> SaveCoordinator::ProbeStorage(const std::vector<SaveReques
     const std::string nonce =
         fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()());
     std::vector<Bytes> orders(requests.size(), EncodeProbeOrder({nonce, false}));
-    for (size_t rank : writers) orders[rank] = EncodeProbeOrder({nonce, true});
+    for (size_t rank : places.writers) orders[rank] = EncodeProbeOrder({nonce, true});
     group.Publish(round_, kSavePlanPhase, Status(), std::move(orders), /*last=*/false);
     const auto written = Collect(kProbeWrittenPhase);
     if (!written) return std::nullopt;
@@ -74,7 +82,7 @@ Status SaveCoordinator::JudgeProbe(const std::vector<SaveRequest>& requests,
     words += Cat(words.empty() ? "" : "; ", Describe(requests, rank),
                  " does not see the storage of ", Describe(requests, other));
   };
-  for (size_t rank : Writers(requests)) {
+  for (size_t rank : PlacesOf(requests).writers) {
     if (names[rank].empty()) add(rank, 0);  // it found no root/.ckpt
   }
   for (size_t rank = 0; rank < unseen.size() && words.empty(); ++rank) {

@@ -43,6 +43,7 @@ Bytes EncodeRequest(const SaveRequest& request) {
   w.Str(request.place.host);
   w.Str(request.place.machine);
   w.Str(request.root);
+  w.U8(request.may_write ? 1 : 0);
   w.Str(request.state);
   return w.Take();
 }
@@ -53,6 +54,7 @@ Result<SaveRequest> DecodeRequest(std::string_view bytes) {
   request.place.host = r.Str();
   request.place.machine = r.Str();
   request.root = r.Str();
+  request.may_write = r.U8() != 0;
   request.state = r.Str();
   if (!r.AtEnd()) return Malformed("save request");
   return request;

@@ -75,7 +75,6 @@ class Crew {
   std::shared_ptr<Shared> shared_;
 };
 
-// Lives until the last of its threads has ended; Close is what ckpt_ctx_free means.
 // Something that will have happened.  Thread-safe.
 class Latch {
  public:
@@ -100,6 +99,7 @@ class Latch {
   bool set_ CKPT_GUARDED_BY(mu_) = false;
 };
 
+// Lives until the last of its threads has ended; Close is what ckpt_ctx_free means.
 class SessionImpl final : public Session, public std::enable_shared_from_this<SessionImpl> {
  public:
   explicit SessionImpl(SessionOptions options);
@@ -166,9 +166,13 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   void SetLineage(const std::string& lineage) CKPT_EXCLUDES(mu_);
 
  private:
-  // One round of a load; `tried` gets the step that it took.
-  Status LoadOnce(State& state, const LoadOptions& options, const std::string& path, size_t attempt,
-                  std::set<uint64_t>* tried, OpResult* result);
+  struct Attempts {  // of one load: rounds, each on an older step
+    size_t count = 0;
+    std::set<uint64_t> tried;  // sequences
+    bool touched = false;      // the destination may have changed
+  };
+  Status LoadOnce(State& state, const LoadOptions& options, const std::string& path,
+                  Attempts* attempts, OpResult* result);
   // The host asked for it when told of an event of `round`, 0 = of none.
   void Cancel(uint64_t round) CKPT_EXCLUDES(mu_);
   // OK on rank 0.

@@ -51,14 +51,14 @@ void EverythingToRank0(int64_t bytes, const std::string& chunk) {
   EXPECT_TRUE(r.ok()) << r.report();
 }
 
-TEST(Exchange, F03_ThreeTimesOneMiBAndAByteInPiecesOfOneKiB) {
+TEST(OneWriter, F03_ThreeTimesOneMiBAndAByteInPiecesOfOneKiB) {
   EverythingToRank0((1 << 20) + 1, "1KiB");
 }
 
-TEST(Exchange, F03_PiecesThatDoNotDivideTheBytes) { EverythingToRank0(100'003, "208"); }
+TEST(OneWriter, F03_PiecesThatDoNotDivideTheBytes) { EverythingToRank0(100'003, "208"); }
 
 // The long form, 3 x 1.5 GiB: CKPT_LONG=1, with memory and disk for 9 GiB.
-TEST(Exchange, F03_MoreThanAnIntCountsToOneRank) {
+TEST(OneWriter, F03_MoreThanAnIntCountsToOneRank) {
   const int64_t bytes = std::getenv("CKPT_LONG") == nullptr ? (16 << 20) + 1 : (3ll << 29) + 1;
   EverythingToRank0(bytes, "16MiB");
 }

@@ -3,7 +3,7 @@
 //
 // Several jobs and several hosts on one root: at most one writes at any time (B05), owners on other
 // hosts are watched, taken over when they are dead and refused when they come back, and ranks that
-// do not share a storage are told so (A08's saving side). Other hosts are made by the shim: another
+// do not share a storage are told so (A08, B03). Other hosts are made by the shim: another
 // boot id, another host name.
 #include "crash/crash.h"
 
@@ -188,7 +188,7 @@ Result TwoHosts(const std::function<void(Rank&)>& body) {
   return launch::Run({.ranks = 2, .deadline_s = 60, .rank_env = members}, body);
 }
 
-TEST(Storage, A08_RanksOnTwoHostsThatShareOneMaySpellItAsTheyLike) {
+TEST(Storage, B03_RanksOnTwoHostsThatShareOneMaySpellItAsTheyLike) {
   Scratch scratch;
   const std::string root = scratch / "root", link = scratch / "link";
   std::filesystem::create_directory(root);
@@ -205,7 +205,7 @@ TEST(Storage, A08_RanksOnTwoHostsThatShareOneMaySpellItAsTheyLike) {
   EXPECT_EQ(Leftovers(root), "");
 }
 
-TEST(Storage, A08_RootsOnTheDisksOfTwoHostsAreRefusedAndBothAreNamed) {
+TEST(Storage, B03_RootsOnTheDisksOfTwoHostsAreRefusedAndBothAreNamed) {
   Scratch scratch;
   for (const bool exists : {false, true}) {
     const std::string one = scratch / (exists ? "one" : "eins"), two = one + "-two";
@@ -229,6 +229,37 @@ TEST(Storage, A08_RootsOnTheDisksOfTwoHostsAreRefusedAndBothAreNamed) {
       EXPECT_EQ(Leftovers(root), "") << root;
     }
   }
+}
+
+// Each host has a root of its own, of which one lacks the newest step.
+TEST(Storage, A08_TheNewestStepOfNodeLocalRootsIsRefusedAndBothRootsAreNamed) {
+  Scratch scratch;
+  const std::string one = scratch / "one", two = scratch / "two";
+  for (const std::string& root : {one, two}) {
+    const Result saved = launch::Run({.ranks = 2}, [&](Rank&) {
+      Writer writer(root, "");
+      EXPECT_OK(writer.SaveAs(100, 1));
+      if (root == one) {
+        EXPECT_OK(writer.SaveAs(200, 2));
+      }
+    });
+    ASSERT_TRUE(saved.ok()) << saved.report();
+  }
+  std::vector<launch::Env> members;
+  for (int i = 0; i < 4; ++i) members.push_back(Member("A", i, 4, i < 2 ? "first" : "second"));
+  const launch::Options options{.ranks = 4, .deadline_s = 60, .rank_env = members};
+  const Result r = launch::Run(options, [&](Rank& rank) {
+    Writer writer(rank.id() < 2 ? one : two, "");
+    std::fill(writer.w.begin(), writer.w.end(), kFill);
+    const Outcome o = Load(writer.ctx, writer.state);
+    EXPECT_STATUS(o, CKPT_ERR_UNSUPPORTED);
+    EXPECT_SAYS(o, one);
+    EXPECT_SAYS(o, two);
+    EXPECT_EQ(writer.w[0], kFill);
+    Publish(rank, "refused", o);
+  });
+  EXPECT_TRUE(r.ok()) << r.report();
+  ExpectSame(r, "refused");
 }
 
 }  // namespace

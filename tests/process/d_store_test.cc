@@ -348,6 +348,69 @@ TEST(ExistingSteps, B18_ADamagedStepIsReplacedOnlyWhenToldTo) {
   });
 }
 
+TEST(Fallback, B11_AStepFolderHasNoOlderStep) {
+  Scratch scratch;
+  const std::string root = scratch / "root";
+  Job(2, [&](Rank& rank) {
+    Ctx ctx({.root = root});
+    ASSERT_INIT(ctx);
+    std::vector<float> w = Values(1 << 20);
+    State state(ctx);
+    state.Whole("w", {1 << 20}, w);
+    for (int64_t step : {1, 2}) EXPECT_OK(Save(ctx, state, step));
+    rank.Barrier("saved");
+    if (rank.is(0)) {
+      const std::string file = StepPath(root, 2) + "/model.safetensors";
+      std::string bytes = safetensors::ReadBytes(file);
+      bytes[bytes.size() - 100] ^= 1;
+      safetensors::WriteBytes(file, bytes);
+    }
+    rank.Barrier("damaged");
+    const Outcome o = Load(ctx, state, {.flags = CKPT_LOAD_FALLBACK, .uri = StepPath(root, 2)});
+    EXPECT_STATUS(o, CKPT_ERR_CORRUPT);
+    EXPECT_SAYS(o, "unspecified");  // the first attempt has read into it
+  });
+}
+
+// A root is the same root however it is spelled; so is a step folder in it.
+TEST(Lineage, IsThatOfALoadFromTheJobsRootHoweverItIsSpelled) {
+  Scratch scratch;
+  const std::string root = scratch / "root";
+  Job(2, [&](Rank& rank) {
+    Trainer t(rank, {.root = root}, 1);
+    EXPECT_OK(t.Save(1));
+  });
+  for (const std::string& uri : {root + "/../root", StepPath(root, 1)}) {
+    Job(2, [&](Rank& rank) {
+      Trainer t(rank, {.root = root}, 1);
+      EXPECT_OK(t.Load({.uri = uri}));
+      EXPECT_OK(t.Save(1));  // our own lineage's: AUTO replaces it
+    });
+  }
+}
+
+TEST(Reader, ADamagedStepIsListedAsSuch) {
+  Scratch scratch;
+  const std::string root = scratch / "root";
+  SaveThree(root);
+  Truncate(StepPath(root, 2) + "/ckpt.json");
+  Job(1, [&](Rank&) {
+    ckpt_reader* reader = nullptr;
+    ASSERT_EQ(Lib().ckpt_open(root.c_str(), CKPT_LOAD_LATEST, 0, &reader, nullptr), CKPT_OK);
+    std::vector<std::pair<ckpt_status, int64_t>> seen;
+    for (uint64_t i = 0;; ++i) {
+      ckpt_checkpoint_info info{};
+      info.struct_size = sizeof info;
+      const ckpt_status status = Lib().ckpt_reader_checkpoint(reader, i, &info);
+      if (status == CKPT_ERR_NOT_FOUND) break;
+      seen.emplace_back(status, info.step);
+    }
+    Lib().ckpt_reader_free(reader);
+    EXPECT_EQ(seen, (std::vector<std::pair<ckpt_status, int64_t>>{
+                        {CKPT_ERR_CORRUPT, 2}, {CKPT_OK, 1}, {CKPT_OK, 3}}));
+  });
+}
+
 // The step that a load of this job reads is not removed under it, though a newer save would.
 TEST(Retention, AStepThatIsOpenInThisProcessIsLeftAlone) {
   Scratch scratch;

@@ -92,7 +92,7 @@ TEST_F(DirTest, MakeDirTwiceIsExists) {
   ExpectNames(status, "make folder", temp_ / "d");
 }
 
-TEST_F(DirTest, B13FilesAre0640AndFolders0750UnderUmask027) {
+TEST_F(DirTest, B13_FilesAre0640AndFolders0750UnderUmask027) {
   const Umask umask(027);
   EXPECT_OK(dir_.MakeDir("d"));
   EXPECT_TRUE(Dir::Make(temp_ / "e/f").ok());
@@ -103,7 +103,7 @@ TEST_F(DirTest, B13FilesAre0640AndFolders0750UnderUmask027) {
   for (const char* name : {"c", "w", "r"}) EXPECT_EQ(ModeOf(temp_ / name), 0640u) << name;
 }
 
-TEST_F(DirTest, B13TheGroupOfASetgidParentIsInherited) {
+TEST_F(DirTest, B13_TheGroupOfASetgidParentIsInherited) {
   if (::chown(temp_.path().c_str(), static_cast<uid_t>(-1), 12345) != 0)
     GTEST_SKIP() << "needs root";
   ASSERT_EQ(::chmod(temp_.path().c_str(), 02775), 0);
