@@ -675,7 +675,8 @@ CKPT_API void ckpt_request_free(ckpt_request* r) CKPT_NOEXCEPT;
 /* Keeps a committed step from retention (pinned = 1), or stops keeping it (0).  Local, durable when
  * it returns; gone when the step is saved again.  Only rank 0 owns the root and may mark its steps:
  * STATE on others, so call it under `if (ckpt_rank(c) == 0)`.  It may take the root, as a first
- * save does (OWNED).  Any thread. NOT_FOUND  no such step;  IO */
+ * save does (OWNED; while an owner on another host is watched that takes up to 30 s).  Any thread.
+ *   NOT_FOUND  no such step;  IO */
 CKPT_API ckpt_status ckpt_pin(ckpt_ctx* c, int64_t step, int32_t pinned,
                               ckpt_error** err) CKPT_NOEXCEPT;
 

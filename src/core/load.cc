@@ -64,11 +64,12 @@ bool IsOfRoot(const std::string& path, bool is_root, const std::string& root) {
 
 // The coordinator's side: three phases, each closed with what was found.
 void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std::string& path,
-                const Tried& tried) {
+                const std::shared_ptr<TriedSteps>& tried_steps) {
   Group& group = s.group();
   if (!group.Collect(round, kLoadChoosePhase).ok()) return;
   group.Progress(round, 1, Cat("reading the catalog of ", path));
   std::vector<std::string> warnings;
+  const Tried tried = tried_steps->Get();
   Result<LoadChoice> choice = ChooseStep(path, o, tried, &warnings);
   // A step that is being replaced may change its folder's name between two looks.
   for (int look = 1; look < kLooks && choice.status().code() == Code::kNotFound; ++look) {
@@ -76,6 +77,7 @@ void Coordinate(SessionImpl& s, uint64_t round, const LoadOptions& o, const std:
     choice = ChooseStep(path, o, tried, &warnings);
   }
   if (choice.status().code() == Code::kCorrupt) choice = Final(choice.status());
+  if (choice.ok()) tried_steps->Add(choice->catalog.record.sequence);
   for (const std::string& warning : warnings) s.Warn(-1, warning);
   group.Publish(round, kLoadChoosePhase, s.LocalizeErrno(choice.status()),
                 choice.ok() ? std::vector<Bytes>{EncodeChoice(*choice)} : std::vector<Bytes>(),
@@ -253,8 +255,6 @@ class LoadRun {
     result_->bytes_read = data_->bytes_read();
   }
 
-  uint64_t sequence() const { return catalog_->record.sequence; }
-
   Status Run() {
     state_.missing.clear();
     state_.unused.clear();
@@ -390,9 +390,15 @@ Status LocalCheck(const State& state, const std::string& path) {
 
 Status SessionImpl::LoadOnce(State& state, const LoadOptions& o, const std::string& path,
                              Attempts* attempts, OpResult* result) {
-  const auto cancelled = BeginCancellable();
+  Status local = LocalCheck(state, path);
+  // A cancel in answer to the warning about the last round.
+  if (attempts->cancelled != nullptr) Pump();
+  if (attempts->cancelled != nullptr && *attempts->cancelled) {
+    local = Status(Code::kCancelled, "the host's event callback asked to cancel");
+  }
+  const auto cancelled = attempts->cancelled = BeginCancellable();
   const Call call = LoadCall(o, attempts->count++, TimeoutMs(o.contract_timeout_ms));
-  Result<uint64_t> round = group().Arrive(call, Localize(LocalCheck(state, path)));
+  Result<uint64_t> round = group().Arrive(call, Localize(local));
   if (!round.ok()) return round.status();
   return RunOnCaller(*round, kLoadVotePhase, [&] {
     CancelIn(*round, kLoadVotePhase);
@@ -403,9 +409,7 @@ Status SessionImpl::LoadOnce(State& state, const LoadOptions& o, const std::stri
                 });
     }
     LoadRun run(shared_from_this(), state, o, path, *round, cancelled, result, &attempts->touched);
-    const Status status = run.Run();
-    attempts->tried.insert(run.sequence());
-    return status;
+    return run.Run();
   });
 }
 

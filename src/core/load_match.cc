@@ -89,23 +89,35 @@ class Lookup {
  public:
   Lookup(const State& state, const Catalog& catalog, const StoredIndex& index)
       : catalog_(catalog), index_(index) {
+    std::map<std::pair<std::string, std::string>, std::string> of;
     for (const AliasDesc& alias : state.aliases()) {
-      const std::string name = state.StoredName(alias.name);
-      names_of_[{alias.group, state.StoredName(alias.of)}].push_back(name);
+      of[{alias.group, state.StoredName(alias.name)}] = state.StoredName(alias.of);
+    }
+    for (const auto& [alias, first] : of) {
+      std::string target = first;
+      for (size_t links = 0; links < of.size(); ++links) {  // a circle ends somewhere
+        const auto next = of.find({alias.first, target});
+        if (next == of.end()) break;
+        target = next->second;
+      }
+      names_of_[{alias.first, target}].push_back(alias.second);
     }
   }
 
   const Stored* Find(const std::string& group, const std::string& name) const {
-    if (const Stored* stored = Exactly(group, name)) return stored;
-    const auto aliases = catalog_.record.aliases.find(group);
-    if (aliases != catalog_.record.aliases.end()) {
-      const auto of = aliases->second.find(name);
-      if (of != aliases->second.end()) return Exactly(group, of->second);
-    }
+    if (const Stored* stored = InCheckpoint(group, name)) return stored;
     for (const std::string& alias : AliasesOf(group, name)) {
-      if (const Stored* stored = Exactly(group, alias)) return stored;
+      if (const Stored* stored = InCheckpoint(group, alias)) return stored;
     }
     return nullptr;
+  }
+  // By its own name or by an alias that the checkpoint has.
+  const Stored* InCheckpoint(const std::string& group, const std::string& name) const {
+    if (const Stored* stored = Exactly(group, name)) return stored;
+    const auto aliases = catalog_.record.aliases.find(group);
+    if (aliases == catalog_.record.aliases.end()) return nullptr;
+    const auto of = aliases->second.find(name);
+    return of == aliases->second.end() ? nullptr : Exactly(group, of->second);
   }
   const Stored* Exactly(const std::string& group, const std::string& name) const {
     const auto it = index_.find({group, name});
@@ -198,6 +210,12 @@ Status MatchBlob(const BlobSpec& want, const Catalog& catalog, const StoredIndex
     const auto it = index.find({"blobs", stored});
     if (it != index.end()) {
       const PlacedTensor& tensor = *it->second.tensor;
+      if (tensor.desc.dtype != kU8) {
+        return Named(Code::kCorrupt,
+                     Cat("blob \"", Printable(want.name), "\" is stored as ",
+                         DTypeText(tensor.desc.dtype), " in ", catalog.folder, ", not as bytes"),
+                     want.name);
+      }
       bytes = tensor.desc.bytes;
       CKPT_RETURN_IF_ERROR(CheckFits(want, bytes));
       match->wanted.push_back({it->second.file, tensor, MakeWhole(tensor.desc)});
@@ -252,7 +270,7 @@ Status MatchState(const State& state, const Catalog& catalog, const LoadOptions&
   for (const State::Tensor& want : state.tensors()) {
     const Result<bool> there = MatchTensor(state, want, lookup, options.convert, match);
     keep_first(there.status());
-    const bool may_lack = want.optional || (options.allow_missing && !want.required);
+    const bool may_lack = !want.required && (want.optional || options.allow_missing);
     if (there.ok() && !*there && !may_lack) AddOnce(&required_missing, want.desc.name);
   }
   if (!required_missing.empty()) {

@@ -215,11 +215,11 @@ class SaveRun {
                             name.ok() ? *name : Bytes(), false);
     });
     CKPT_ASSIGN_OR_RETURN(const Bytes encoded, s_->group().Await(round_, kProbeWrittenPhase));
-    CKPT_ASSIGN_OR_RETURN(const std::vector<std::string> names, DecodeNames(encoded));
+    const Result<std::vector<std::string>> names = DecodeNames(encoded);
     s_->StartStep("ckpt-probe", round_, kSaveAnyPhase, [s = s_, round = round_, names] {
       std::vector<std::string> unseen;
-      Status status;
-      for (const std::string& name : names) {
+      Status status = names.status();
+      for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
         if (name.empty() || !status.ok()) continue;
         const Result<bool> seen = SeesProbe(s->root(), name);
         if (!seen.ok() && seen.status().code() != Code::kNotFound) status = seen.status();

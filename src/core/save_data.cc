@@ -186,9 +186,14 @@ Status SaveData::FillPart(const RankPlan& plan, const PlanPart& part, const Chun
   if (part.source_shard >= o_.sources.size()) {
     return Status(Code::kComm, "the plan names no such shard");
   }
+  const ShardSource& source = o_.sources[part.source_shard];
+  if (source.desc.dtype != tensor.desc.dtype || source.desc.shape != tensor.desc.shape ||
+      source.geometry != part.geometry) {
+    return Status(Code::kComm, "the plan describes a shard of this rank otherwise than it is");
+  }
   if (!gate_.Enter()) return Status(Code::kCancelled, "the caller has left the save");
   GatherShard(tensor.desc, part.geometry, {range.begin - tensor.offset, range.end - tensor.offset},
-              o_.sources[part.source_shard].memory, buffer + (range.begin - chunk.range.begin));
+              source.memory, buffer + (range.begin - chunk.range.begin));
   gate_.Leave();
   return Status();
 }

@@ -75,6 +75,23 @@ class Crew {
   std::shared_ptr<Shared> shared_;
 };
 
+// Steps that one load has taken, by sequence.  Thread-safe.
+class TriedSteps {
+ public:
+  void Add(uint64_t sequence) CKPT_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    sequences_.insert(sequence);
+  }
+  std::set<uint64_t> Get() CKPT_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    return sequences_;
+  }
+
+ private:
+  Mutex mu_;
+  std::set<uint64_t> sequences_ CKPT_GUARDED_BY(mu_);
+};
+
 // Something that will have happened.  Thread-safe.
 class Latch {
  public:
@@ -168,8 +185,10 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
  private:
   struct Attempts {  // of one load: rounds, each on an older step
     size_t count = 0;
-    std::set<uint64_t> tried;  // sequences
-    bool touched = false;      // the destination may have changed
+    bool touched = false;  // the destination may have changed
+    // Rank 0's: sequences of the steps that were taken.
+    std::shared_ptr<TriedSteps> tried = std::make_shared<TriedSteps>();
+    std::shared_ptr<std::atomic<bool>> cancelled;  // by the host, in or after the last round
   };
   Status LoadOnce(State& state, const LoadOptions& options, const std::string& path,
                   Attempts* attempts, OpResult* result);

@@ -231,6 +231,7 @@ Status State::CheckStoredNames() const {
   }
   for (const AliasDesc& alias : aliases_) {
     CKPT_RETURN_IF_ERROR(check(alias.group, alias.name));
+    CKPT_RETURN_IF_ERROR(MakeTensor(alias.group, StoredName(alias.of), kU8, {}).status());
   }
   return Status();
 }

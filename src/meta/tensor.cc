@@ -78,8 +78,11 @@ Status SizeTensor(TensorDesc* t) {
   if (!dtype.ok()) {
     return BadTensor(dtype.status().code(), t->group, t->name, dtype.status(), "dtype");
   }
-  if (t->shape.size() > kMaxDims) {
-    const Status why(Code::kLimit, Cat(t->shape.size(), " dimensions; at most 64 can be stored"));
+  // What has no name in safetensors is stored with one dimension more.
+  const size_t max_dims = dtype->named ? kMaxDims : kMaxDims - 1;
+  if (t->shape.size() > max_dims) {
+    const Status why(Code::kLimit,
+                     Cat(t->shape.size(), " dimensions; at most ", max_dims, " can be stored"));
     return BadTensor(Code::kLimit, t->group, t->name, why, "shape");
   }
   auto count = ElementCount(t->shape);

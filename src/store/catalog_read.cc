@@ -214,6 +214,27 @@ Status ReadHeaders(const Dir& step, Catalog* c) {
 
 }  // namespace
 
+Status CheckTensors(const Catalog& c) {
+  std::map<std::string_view, std::set<std::string_view>> names;  // by group
+  for (const FileLayout& file : c.files) {
+    for (const PlacedTensor& t : file.tensors) {
+      if (!names[file.group].insert(t.desc.name).second) {
+        return Bad(file.name,
+                   Cat("tensor ", Printable(t.desc.name), " is in another file of group ",
+                       file.group, " too"),
+                   t.desc.name);
+      }
+      if (t.desc.elem_bytes > 0 && t.offset % t.desc.elem_bytes != 0) {
+        return Bad(file.name,
+                   Cat("tensor ", Printable(t.desc.name), " at ", t.offset,
+                       " is not aligned to its elements"),
+                   t.desc.name);
+      }
+    }
+  }
+  return Status();
+}
+
 Result<Catalog> ReadCatalog(const Dir& step) {
   Catalog c;
   c.folder = BaseName(step.path());
@@ -221,6 +242,7 @@ Result<Catalog> ReadCatalog(const Dir& step) {
   CKPT_ASSIGN_OR_RETURN(c.record, DecodeRecordOf(step, text));
   c.record_crc32c = Crc32c(0, text.data(), text.size());
   CKPT_RETURN_IF_ERROR(ReadHeaders(step, &c));
+  CKPT_RETURN_IF_ERROR(CheckTensors(c));
   CKPT_RETURN_IF_ERROR(CheckAliases(c));
   for (const auto* list : {&c.record.index_files, &c.record.side_files}) {
     for (const SmallFileRecord& file : *list) {

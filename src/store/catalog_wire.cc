@@ -84,6 +84,8 @@ Result<Catalog> DecodeCatalog(std::string_view bytes) {
     c.files.push_back(std::move(layout));
   }
   if (!r.AtEnd()) return Malformed("end");
+  const Status tensors = CheckTensors(c);
+  if (!tensors.ok()) return Malformed(tensors.message());
   return c;
 }
 

@@ -75,11 +75,13 @@ void DropIntent(const CommitPlan& plan, const std::string& trash) {
   plan.owner->Unkeep(trash);
 }
 
-Status WriteIntent(const CommitPlan& plan, const std::string& trash) {
+Status WriteIntent(const CommitPlan& plan, const std::string& trash, bool* there) {
   const Dir& root = plan.owner->root();
   const std::string file = IntentFile(plan.options.step);
-  CKPT_RETURN_IF_ERROR(
-      root.WriteFile(file, EncodeIntent({plan.options.step, plan.staging_folder, trash})));
+  const Status written =
+      root.WriteFile(file, EncodeIntent({plan.options.step, plan.staging_folder, trash}));
+  *there = written.code() != Code::kExists;
+  CKPT_RETURN_IF_ERROR(written);
   // For a crash between the renames: whoever misses the step must find the intent.
   return root.Sync();
 }
@@ -89,7 +91,8 @@ Status PublishByIntent(const CommitPlan& plan, std::string* replaced) {
   const Dir& root = plan.owner->root();
   const std::string trash = *replaced = TrashFolder(NewId());
   plan.owner->Keep(trash);
-  Status status = WriteIntent(plan, trash);
+  bool intent = false;  // there may be one of ours
+  Status status = WriteIntent(plan, trash, &intent);
   // Again, right before an old step's name is touched: a stopped process may be a late one.
   if (status.ok()) status = plan.owner->Check();
   if (status.ok()) status = root.RenameNoReplace(plan.step_folder, trash);
@@ -98,7 +101,8 @@ Status PublishByIntent(const CommitPlan& plan, std::string* replaced) {
     auto moved = root.Exists(trash);
     if (!moved.ok()) return OutcomeUnknown(plan, status, moved.status());
     if (!*moved) {
-      if (status.code() != Code::kOwned) DropIntent(plan, trash);  // else it may be another's
+      // Else it may be another's.
+      if (intent && status.code() != Code::kOwned) DropIntent(plan, trash);
       plan.owner->Unkeep(trash);
       return status;
     }
@@ -153,6 +157,12 @@ Status Undo(const CommitPlan& plan, Rename how, const std::string& replaced) {
   return root.Sync();
 }
 
+Status StillOurs(const CommitPlan& plan) {
+  CKPT_RETURN_IF_ERROR(plan.owner->Check());
+  CKPT_ASSIGN_OR_RETURN(const bool published, IsPublished(plan));
+  return published ? Status() : Status(Code::kOwned, "another step has the name now");
+}
+
 // 4.
 Status Confirm(const CommitPlan& plan, Rename how, const std::string& replaced) {
   // For a power loss after we said "committed": the new name must be there, and with an exchange
@@ -160,6 +170,10 @@ Status Confirm(const CommitPlan& plan, Rename how, const std::string& replaced) 
   const Status synced = plan.owner->root().Sync();
   if (synced.ok()) return synced;
   if (Abandoned(plan)) return OutcomeUnknown(plan, synced, ToldUnknown());
+  // The storage may have stood still for so long that the root is another's now: then what has the
+  // step's name is its to judge, and may be its own.
+  const Status ours = StillOurs(plan);
+  if (!ours.ok()) return OutcomeUnknown(plan, synced, ours);
   const Status undone = Undo(plan, how, replaced);
   if (!undone.ok()) return OutcomeUnknown(plan, synced, undone);
   return Status(Code::kIo, Cat("commit of ", plan.step_folder, ", undone: ", synced.message()),

@@ -42,7 +42,7 @@ Result<std::vector<std::string>> SyncedTrash(const Dir& root, const std::set<std
   return trash;
 }
 
-std::vector<std::string> RemoveLeftovers(const Dir& root, const std::set<std::string>& kept) {
+std::vector<std::string> RetireLeftovers(const Dir& root, const std::set<std::string>& kept) {
   std::vector<std::string> warnings;
   const auto all = [&](const Status& why) {
     return std::vector<std::string>{Cat("leftovers are not removed: ", why.message())};
@@ -58,11 +58,13 @@ std::vector<std::string> RemoveLeftovers(const Dir& root, const std::set<std::st
       warnings.push_back(NotRemoved(root, entry.name, moved));
     }
   }
+  return warnings;
+}
+
+std::vector<std::string> RemoveTrash(const Dir& root, const std::set<std::string>& kept) {
   auto trash = SyncedTrash(root, kept);
-  if (!trash.ok()) {
-    warnings.push_back(Cat("leftovers are not removed: ", trash.status().message()));
-    return warnings;
-  }
+  if (!trash.ok()) return {Cat("leftovers are not removed: ", trash.status().message())};
+  std::vector<std::string> warnings;
   for (const std::string& name : *trash) {
     const Status removed = root.RemoveTree(name);
     if (!removed.ok()) warnings.push_back(NotRemoved(root, name, removed));

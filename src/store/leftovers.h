@@ -14,13 +14,16 @@
 
 namespace ckpt {
 
-// Renames staging folders away (an owner that lost the root can then not publish them), and removes
-// them and all trash; never a name in `kept`, never a step, never what an intent names, never what
-// a load of this process reads.  Returns what could not be done.
-std::vector<std::string> RemoveLeftovers(const Dir& root, const std::set<std::string>& kept);
+// Renames staging folders to trash: an owner that lost the root can then not publish them.  Never a
+// name in `kept`, never what an intent names.  Returns what could not be done.
+std::vector<std::string> RetireLeftovers(const Dir& root, const std::set<std::string>& kept);
 
-// Trash folders that may be deleted now (the same exceptions), after an fsync of the root if there
-// are any.  CORRUPT: an intent cannot be read, so nobody knows which of them still is a step.
+// Deletes SyncedTrash, which may take its time.  Returns what could not be done.
+std::vector<std::string> RemoveTrash(const Dir& root, const std::set<std::string>& kept);
+
+// Trash folders that may be deleted now (not what a load of this process reads either), after an
+// fsync of the root if there are any.  CORRUPT: an intent cannot be read, so nobody knows which of
+// them still is a step.
 Result<std::vector<std::string>> SyncedTrash(const Dir& root, const std::set<std::string>& kept);
 
 }  // namespace ckpt

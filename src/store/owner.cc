@@ -173,7 +173,7 @@ namespace {
 // One attempt, with the lock that all contexts of this process share.  `elsewhere` as in
 // TakeOwnerRecord.
 Result<std::shared_ptr<Owner>> TryTake(const std::string& root, const std::string& job_id,
-                                       TakeRules rules, std::string* elsewhere,
+                                       TakeRules rules, std::string* elsewhere, bool* fresh,
                                        std::vector<std::string>* warnings) {
   CKPT_ASSIGN_OR_RETURN(Dir dir, MakeRoot(root));
   CKPT_ASSIGN_OR_RETURN(const auto slot, SlotOf(dir));
@@ -190,7 +190,8 @@ Result<std::shared_ptr<Owner>> TryTake(const std::string& root, const std::strin
   CleanOwnerDir(ckpt_dir);
   *warnings = RollIntents(dir);
   // What an intent that could not be followed names is left alone.
-  for (std::string& word : RemoveLeftovers(dir, slot->kept)) warnings->push_back(std::move(word));
+  for (std::string& word : RetireLeftovers(dir, slot->kept)) warnings->push_back(std::move(word));
+  *fresh = true;
   // Nothing may fail behind this line: the owner's end would wait for the lock that we hold.
   auto owner = std::make_shared<Owner>(std::move(dir), std::move(ckpt_dir), std::move(file), slot,
                                        std::move(record));
@@ -216,10 +217,17 @@ Result<std::shared_ptr<RootOwner>> RootOwner::Take(const std::string& root,
   for (;;) {
     std::string elsewhere;
     std::vector<std::string> words;
-    auto owner = TryTake(root, options.job_id, rules, &elsewhere, &words);
+    bool fresh = false;  // not shared with another context
+    auto owner = TryTake(root, options.job_id, rules, &elsewhere, &fresh, &words);
     if (owner.ok()) {
-      if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
       CKPT_RETURN_IF_ERROR((*owner)->KeepLease(options.lease_period_ms));
+      if (fresh) {
+        // Terabytes may take minutes: the lease is kept meanwhile, and no lock.
+        if (options.progress) options.progress("removing what earlier saves left");
+        const auto undone = RemoveTrash((*owner)->root(), (*owner)->Kept());
+        words.insert(words.end(), undone.begin(), undone.end());
+      }
+      if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
       return std::shared_ptr<RootOwner>(std::move(*owner));
     }
     // A record that was watched and is another one now is of somebody who lives.

@@ -51,6 +51,8 @@ Result<File> LinkOwn(const Dir& root, const Dir& ckpt_dir, const OwnerRecord& mi
   // EXISTS: another was faster.  NOT_FOUND: and has tidied our file away (CleanOwnerDir).
   if (linked.code() == Code::kExists || linked.code() == Code::kNotFound) {
     auto text = ReadOwnerText(ckpt_dir);
+    // A network file system may do a link and report that it was there already.
+    if (text.ok() && file.ok() && TokenOf(*text) == mine.token) return file;
     return OwnedBy(root, text.ok() ? *text : std::string());
   }
   CKPT_RETURN_IF_ERROR(linked);

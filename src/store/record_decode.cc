@@ -188,7 +188,8 @@ Status ReadAliases(const Json& groups, CommitRecord* r) {
 
 Status ReadDTypes(const Json& groups, CommitRecord* r) {
   for (const auto& [group, dtypes] : groups.items()) {
-    if (r->groups.count(group) == 0 || !dtypes.is_object()) {
+    // Blobs are bytes.
+    if (r->groups.count(group) == 0 || group == kBlobGroup || !dtypes.is_object()) {
       return Bad(Cat("dtypes of ", Printable(group), ": no such group"));
     }
     for (const auto& [name, code] : dtypes.items()) {

@@ -102,8 +102,11 @@ bool Newer(const StepEntry& a, const StepEntry& b) {
 }
 
 // A commit that still knew the folder came after it.
-bool ProvenOlder(const StepEntry& damaged, const std::vector<StepEntry>& steps) {
+bool ProvenOlder(const StepEntry& damaged, const std::vector<StepEntry>& steps,
+                 const std::string& latest) {
   const std::string folder = StepFolder(damaged.step);
+  // It does not say when it was written, and may have been saved again since the others knew it.
+  if (damaged.sequence_hint == 0 && folder == latest) return false;
   return std::any_of(steps.begin(), steps.end(), [&](const StepEntry& s) {
     // A step replaced after the other's commit is newer than what the other knew under its name.
     if (!s.record || damaged.sequence_hint > s.record->sequence) return false;
@@ -113,12 +116,17 @@ bool ProvenOlder(const StepEntry& damaged, const std::vector<StepEntry>& steps) 
   });
 }
 
-void CheckLatest(const Dir& root, const std::vector<StepEntry>& steps,
-                 std::vector<std::string>* warnings) {
+// The step's folder that LATEST names; "": none.  A hint, never trusted.
+std::string LatestHint(const Dir& root) {
   auto text = root.ReadFile(kLatestFile, kMaxLatestBytes);
-  if (!text.ok()) return;
+  if (!text.ok()) return {};
   const std::string name = text->substr(0, text->find_last_not_of(" \r\n") + 1);
-  if (!ParseStepFolder(name)) return;
+  return ParseStepFolder(name) ? name : std::string();
+}
+
+void CheckLatest(const Dir& root, const std::string& name, const std::vector<StepEntry>& steps,
+                 std::vector<std::string>* warnings) {
+  if (name.empty()) return;
   const bool there = std::any_of(steps.begin(), steps.end(),
                                  [&](const StepEntry& s) { return StepFolder(s.step) == name; });
   if (there) return;
@@ -200,11 +208,12 @@ Result<std::vector<StepEntry>> Choose(const Dir& root, OnDamage on_damage,
   const Status none(Code::kNoCheckpoint, Cat(root.path(), ": no committed step"));
   if (!root.valid()) return none;
   CKPT_ASSIGN_OR_RETURN(auto steps, ListSteps(root));
+  const std::string latest = LatestHint(root);
   std::vector<std::string> words;
   std::optional<Status> damage;
   for (const StepEntry& step : steps) {
     if (step.record) continue;
-    const bool older = ProvenOlder(step, steps);
+    const bool older = ProvenOlder(step, steps, latest);
     if (!step.bad && !damage) damage = step.problem;
     if (!step.bad && !older && on_damage == OnDamage::kFail) return step.problem;
     words.push_back(Cat("passed over ", step.folder,
@@ -213,7 +222,7 @@ Result<std::vector<StepEntry>> Choose(const Dir& root, OnDamage on_damage,
                                  : ", which may be the newest, for an older one: ",
                         step.problem.message()));
   }
-  CheckLatest(root, steps, &words);
+  CheckLatest(root, latest, steps, &words);
   if (warnings != nullptr) warnings->insert(warnings->end(), words.begin(), words.end());
   const bool bad = std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.bad; });
   std::erase_if(steps, [](const StepEntry& s) { return !s.record || s.bad; });

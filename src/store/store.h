@@ -103,6 +103,8 @@ struct Catalog {
       0;  // of the bytes of ckpt.json: every rank compares it with what it sees
   std::vector<FileLayout> files;  // same order as record.files; headers emptied once checked
 };
+// CORRUPT: a name twice in a group, or a tensor that does not begin at a multiple of its element.
+Status CheckTensors(const Catalog& c);
 Bytes EncodeCatalog(const Catalog& c);
 Result<Catalog> DecodeCatalog(std::string_view bytes);
 // Reads and checks record, file sizes, headers (with their checksum blocks), index and side files'

@@ -51,6 +51,8 @@ class Transaction : public StepTransaction {
   Result<const std::vector<StepEntry>*> Steps();
   Status CheckRecord(const CommitRecord& record, const std::string& text,
                      const IndexFiles& index_files) const;
+  Status OwnedOr(const Status& status) const;
+  Status MakeFile(const std::string& name, uint64_t bytes) const;
   Status CheckStaged(const std::string& name, uint64_t bytes) const;
   void Enter();
   void Abandon();
@@ -82,6 +84,17 @@ void Transaction::Abandon() {
 Status Transaction::AddFile(const std::string& name, uint64_t bytes) {
   if (state_ != State::kOpen) return Status(Code::kState, "the save has ended");
   CKPT_RETURN_IF_ERROR(CheckFileName(name));
+  return OwnedOr(MakeFile(name, bytes));
+}
+
+// Who has lost the root finds its staging folder gone: that is not why.
+Status Transaction::OwnedOr(const Status& status) const {
+  if (status.ok()) return status;
+  const Status owner = owner_->Check();
+  return owner.code() == Code::kOwned ? owner : status;
+}
+
+Status Transaction::MakeFile(const std::string& name, uint64_t bytes) const {
   auto file = staging_.CreateFile(name, DirectIo::kOff);
   if (file.status().code() == Code::kExists) {
     return Status(Code::kInvalidArgument, Cat("two files of the step are named ", Printable(name)),
@@ -192,7 +205,7 @@ Status Transaction::Commit(const CommitRecord& record, const IndexFiles& index_f
   }
   state_ = State::kOpen;
   Abandon();
-  return committed.status();
+  return OwnedOr(committed.status());
 }
 
 void Transaction::Finish(std::vector<std::string>* warnings) {

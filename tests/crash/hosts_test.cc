@@ -5,6 +5,8 @@
 // hosts are watched, taken over when they are dead and refused when they come back, and ranks that
 // do not share a storage are told so (A08, B03). Other hosts are made by the shim: another
 // boot id, another host name.
+#include <unistd.h>
+
 #include "crash/crash.h"
 
 namespace ckpt_test {
@@ -180,6 +182,36 @@ TEST(OtherHosts, AnOwnerThatComesBackAfterATakeoverIsRefusedAndLosesNothing) {
   ExpectStepOf(root, 1, 1);
   ExpectStepOf(root, 3, 2);
   EXPECT_EQ(Leftovers(root), "");
+}
+
+// Its disk stands still in the last fsync of a commit, whose rename others see; then it fails. The
+// root is another's by then: what has the step's name is not undone.
+TEST(OtherHosts, ACommitWhoseRootWasTakenOverMeanwhileIsUnknownAndItsStepStays) {
+  Scratch scratch;
+  const std::string root = scratch / "root";
+  const launch::Options options{
+      .ranks = 2, .deadline_s = 60, .rank_env = {Member("A", 0, 1, "a"), Member("B", 0, 1, "b")}};
+  const Result r = launch::Run(options, [&](Rank& rank) {
+    if (rank.is(0)) {
+      Writer writer(root, "");
+      EXPECT_OK(writer.SaveAs(1, 1));
+      shim_reset(("root " + root + "\ndelay 3000 op=fsync end=/root\nfail EIO op=fsync end=/root\n")
+                     .c_str());
+      rank.Event("A saves");
+      EXPECT_STATUS(writer.SaveAs(2, 1), CKPT_ERR_OUTCOME_UNKNOWN);
+      rank.Event("A is back");
+      return;
+    }
+    rank.WaitFor("A saves");
+    while (!std::filesystem::exists(StepPath(root, 2))) usleep(1000);
+    Writer writer(root, "owner.force=on\n");
+    EXPECT_OK(writer.SaveAs(3, 2));
+    rank.WaitFor("A is back");
+    EXPECT_EQ(ListOf(root, "step-"), (std::set{StepName(1), StepName(2), StepName(3)}));
+  });
+  EXPECT_TRUE(r.ok()) << r.report();
+  ExpectStepOf(root, 2, 1);
+  ExpectStepOf(root, 3, 2);
 }
 
 // One job of two ranks on two hosts.

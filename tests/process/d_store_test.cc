@@ -348,6 +348,23 @@ TEST(ExistingSteps, B18_ADamagedStepIsReplacedOnlyWhenToldTo) {
   });
 }
 
+// Rolled back to 2 and saved again: it is the newest, though 3 knew an older step of that name.
+TEST(Fallback, B11_ANewestStepCutShortIsCorruptThoughAHigherOneKnewItsName) {
+  Scratch scratch;
+  const std::string root = scratch / "root";
+  Job(2, [&](Rank& rank) {
+    Trainer t(rank, {.root = root});
+    for (int64_t step : {2, 3, 2}) EXPECT_OK(t.Save(step));
+    EXPECT_OK(t.ctx.Finalize());
+  });
+  safetensors::WriteBytes(StepPath(root, 2) + "/ckpt.json", "");
+  Job(2, [&](Rank& rank) {
+    Trainer t(rank, {.root = root});
+    EXPECT_STATUS(t.Load(), CKPT_ERR_CORRUPT);
+    EXPECT_EQ(t.Load({.flags = CKPT_LOAD_FALLBACK}).result.step, 3);
+  });
+}
+
 TEST(Fallback, B11_AStepFolderHasNoOlderStep) {
   Scratch scratch;
   const std::string root = scratch / "root";

@@ -202,6 +202,30 @@ TEST(Ties, H09_TheOtherNameWillDoWhenTheCheckpointHasOnlyThat) {
   EXPECT_TRUE(r.ok()) << r.report();
 }
 
+// Ties of the state and of the checkpoint compose: x is y's other name here, y is z's there.
+TEST(Ties, H09_TiesOfTheStateAndOfTheCheckpointCompose) {
+  Scratch scratch;
+  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank&) {
+    Ctx ctx({.root = scratch / "root"});
+    ASSERT_INIT(ctx);
+    std::vector<float> z = Values(8), x = Fill(8), a = Fill(8);
+    State saved(ctx), chained(ctx), long_chain(ctx);
+    saved.Whole("z", {8}, z);
+    EXPECT_OK(saved.TryAlias("y", "z"));
+    EXPECT_OK(Save(ctx, saved, 1));
+    chained.Whole("x", {8}, x);
+    EXPECT_OK(chained.TryAlias("y", "x"));
+    EXPECT_OK(Load(ctx, chained));
+    EXPECT_EQ(x, Values(8));
+    long_chain.Whole("a", {8}, a);
+    EXPECT_OK(long_chain.TryAlias("b", "a"));
+    EXPECT_OK(long_chain.TryAlias("z", "b"));
+    EXPECT_OK(Load(ctx, long_chain, {.flags = CKPT_LOAD_NO_UNUSED}));
+    EXPECT_EQ(a, Values(8));
+  });
+  EXPECT_TRUE(r.ok()) << r.report();
+}
+
 // Untied after a while: from then on both are stored, each with its own values.
 TEST(Ties, H09_ATieThatIsNoLongerDeclaredIsNotKept) {
   Scratch scratch;

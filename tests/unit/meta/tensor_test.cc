@@ -70,6 +70,14 @@ TEST(MakeTensor, ErrorsNameTheTensorAndTheField) {
   EXPECT_EQ(MakeTensor("model", "w", 9999, {2}).status().cause().field, "dtype");
 }
 
+TEST(MakeTensor, WhatSafetensorsCannotNameNeedsADimensionForItself) {
+  const Dims most(64, 1), one_less(63, 1);
+  const DType complex128 = MakeDType(5, 128);
+  EXPECT_TRUE(MakeTensor("g", "w", kF32, most).ok());
+  EXPECT_EQ(MakeTensor("g", "w", complex128, most).status().code(), Code::kLimit);
+  EXPECT_TRUE(MakeTensor("g", "w", complex128, one_less).ok());
+}
+
 TEST(MakeTensor, TooManyBytesOrDimensionsIsALimit) {
   EXPECT_EQ(Refusal("model", "w", {int64_t{1} << 60}, kF32), Code::kOk);
   EXPECT_EQ(Refusal("model", "w", {(int64_t{1} << 60) + 1}, kF32), Code::kLimit);

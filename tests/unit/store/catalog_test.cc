@@ -127,5 +127,30 @@ TEST_F(CatalogTest, HeadersLargerThanABlockAreReadWhole) {
   EXPECT_EQ(c->record.files[0].crc32c.size(), 2u);
 }
 
+PlacedTensor Placed(const std::string& name, DType dtype, Dims shape, uint64_t offset) {
+  PlacedTensor t;
+  t.desc = *MakeTensor("model", name, dtype, std::move(shape));
+  t.offset = offset;
+  return t;
+}
+
+TEST(CheckTensors, H04_ANameInTwoFilesOfAGroupOrATensorOffItsAlignmentIsCorruptByName) {
+  FileLayout a, b;
+  a.name = "a";
+  b.name = "b";
+  a.group = b.group = "model";
+  a.tensors = {Placed("w", kF32, {2}, 4096)};
+  b.tensors = {Placed("v", kF32, {2}, 4096)};
+  Catalog c;
+  c.files = {a, b};
+  EXPECT_TRUE(CheckTensors(c).ok());
+  c.files[1].tensors = {Placed("w", kF32, {2}, 4096)};
+  EXPECT_EQ(CheckTensors(c).code(), Code::kCorrupt);
+  EXPECT_EQ(CheckTensors(c).cause().name, "w");
+  c.files[1].tensors = {Placed("odd", kF32, {2}, 4098)};
+  EXPECT_EQ(CheckTensors(c).code(), Code::kCorrupt);
+  EXPECT_EQ(CheckTensors(c).cause().name, "odd");
+}
+
 }  // namespace
 }  // namespace ckpt

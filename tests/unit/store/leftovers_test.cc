@@ -59,7 +59,8 @@ TEST_F(LeftoversTest, KeptFoldersStay) {
   std::filesystem::create_directories(root_);
   Plant(".staging-0001");
   Plant(".staging-0002");
-  EXPECT_TRUE(RemoveLeftovers(Root(), {".staging-0001"}).empty());
+  EXPECT_TRUE(RetireLeftovers(Root(), {".staging-0001"}).empty());
+  EXPECT_TRUE(RemoveTrash(Root(), {".staging-0001"}).empty());
   EXPECT_EQ(Names(root_), std::vector<std::string>{".staging-0001"});
 }
 
