@@ -25,11 +25,6 @@ Status PastTheEnd() { return Status(Code::kNotFound, "past the end"); }
 
 const CommitRecord& RecordOf(const ckpt_reader* r) { return r->reader->catalog().record; }
 
-// A name as a C string: one from another writer may hold a NUL.
-std::string Lendable(const std::string& name) {
-  return name.find('\0') == std::string::npos ? name : Printable(name, SIZE_MAX);
-}
-
 // Aliases stand behind the tensors, with what they stand for.
 void AddAliases(const Catalog& catalog, ckpt_reader* handle) {
   std::map<std::pair<std::string, std::string>, size_t> tensors;

@@ -13,7 +13,7 @@ namespace {
 
 Status Named(Code code, std::string_view name, std::string message) {
   Cause cause;
-  cause.name = IsUtf8(name) ? std::string(name) : Printable(name);  // R4: what we return is UTF-8
+  cause.name = Lendable(name);  // R4: what we return is UTF-8
   return Status(code, std::move(message), std::move(cause));
 }
 

@@ -5,6 +5,7 @@
 // Test: tests/unit/core/load_match_test.cc
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/load.h"
 #include "meta/convert.h"
@@ -79,10 +80,14 @@ std::vector<std::string> Similar(const StoredIndex& index, const std::string& mi
   return out;
 }
 
-// A rank may have several shards of a missing name.
-void AddOnce(std::vector<std::string>* names, const std::string& name) {
-  if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
-}
+// Names that were asked for in vain, each once however many shards this rank has of them.
+class MissingNames {
+ public:
+  bool Add(const TensorDesc& t) { return seen_.insert({t.group, t.name}).second; }
+
+ private:
+  std::set<std::pair<std::string, std::string>> seen_;
+};
 
 // A tensor by its name, by an alias that the checkpoint has, or by one that the state declares.
 class Lookup {
@@ -167,10 +172,7 @@ Result<bool> MatchTensor(const State& state, const State::Tensor& want, const Lo
   const std::string& group = want.desc.group;
   const std::string name = state.StoredName(want.desc.name);
   const Stored* found = lookup.Find(group, name);
-  if (found == nullptr) {
-    AddOnce(&match->missing, want.desc.name);
-    return false;
-  }
+  if (found == nullptr) return false;
   match->asked[found->index] = true;
   for (const std::string& alias : lookup.AliasesOf(group, name)) {
     if (const Stored* copy = lookup.Exactly(group, alias)) match->asked[copy->index] = true;
@@ -267,11 +269,14 @@ Status MatchState(const State& state, const Catalog& catalog, const LoadOptions&
   };
   std::vector<std::string> required_missing;
   const Lookup lookup(state, catalog, index);
+  MissingNames missing, required;
   for (const State::Tensor& want : state.tensors()) {
     const Result<bool> there = MatchTensor(state, want, lookup, options.convert, match);
     keep_first(there.status());
     const bool may_lack = !want.required && (want.optional || options.allow_missing);
-    if (there.ok() && !*there && !may_lack) AddOnce(&required_missing, want.desc.name);
+    if (!there.ok() || *there) continue;
+    if (missing.Add(want.desc)) match->missing.push_back(want.desc.name);
+    if (!may_lack && required.Add(want.desc)) required_missing.push_back(want.desc.name);
   }
   if (!required_missing.empty()) {
     keep_first(MissingStatus(required_missing, index, catalog));

@@ -16,7 +16,7 @@ constexpr int64_t kMaxCount = int64_t{1} << 62;
 Status BadTensor(Code code, std::string_view group, std::string_view name, const Status& why,
                  std::string_view field) {
   Cause cause;
-  cause.name = Printable(name);
+  cause.name = Lendable(name);
   cause.field = std::string(field);
   return Status(code, Cat("tensor ", Printable(group), "/", Printable(name), ": ", why.message()),
                 std::move(cause));

@@ -23,7 +23,7 @@ namespace {
 Status Bad(const std::string& file, std::string_view why, std::string_view tensor = {}) {
   Cause cause;
   cause.path = file;
-  cause.name = Printable(tensor);
+  cause.name = Lendable(tensor);
   return Status(Code::kCorrupt, Cat("file ", file, ": ", why), std::move(cause));
 }
 

@@ -22,8 +22,8 @@ Status Bad(const std::string& file, std::string_view tensor, std::string_view wh
            Code code = Code::kCorrupt) {
   Cause cause;
   cause.path = file;
-  cause.name = Printable(tensor);
-  const std::string what = tensor.empty() ? std::string() : Cat(" tensor ", cause.name, ":");
+  cause.name = Lendable(tensor);
+  const std::string what = tensor.empty() ? std::string() : Cat(" tensor ", Printable(tensor), ":");
   return Status(code, Cat("file ", file, ":", what, " ", why), std::move(cause));
 }
 

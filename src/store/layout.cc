@@ -106,7 +106,7 @@ class OpenFile {
 
 Status BadTensor(Code code, const TensorDesc& t, std::string_view why) {
   Cause cause;
-  cause.name = Printable(t.name);
+  cause.name = Lendable(t.name);
   return Status(code, Cat("tensor ", t.group, "/", Printable(t.name), ": ", why), std::move(cause));
 }
 
@@ -132,9 +132,9 @@ Status CheckMetadata(const LayoutOptions& options) {
   for (const auto& [alias, of] : options.aliases) {
     if (alias != "format" && options.metadata.count(alias) == 0) continue;
     Cause cause;
-    cause.name = Printable(alias);
+    cause.name = Lendable(alias);
     return Status(Code::kInvalidArgument,
-                  Cat("alias \"", cause.name, "\" of \"", Printable(of),
+                  Cat("alias \"", Printable(alias), "\" of \"", Printable(of),
                       "\": __metadata__ has another entry of that name"),
                   std::move(cause));
   }

@@ -110,7 +110,7 @@ Status CheckFileName(std::string_view name) {
   if (name == kRecordFile) why = "is the commit record's";
   if (why == nullptr) return Status();
   Cause cause;
-  cause.name = Printable(name);
+  cause.name = Lendable(name);
   return Status(Code::kInvalidArgument, Cat("file name \"", Printable(name), "\": ", why),
                 std::move(cause));
 }

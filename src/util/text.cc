@@ -78,6 +78,11 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+std::string Lendable(std::string_view text) {
+  const bool plain = IsUtf8(text) && text.find('\0') == std::string_view::npos;
+  return plain ? std::string(text) : Printable(text, SIZE_MAX);
+}
+
 std::string Printable(std::string_view text, size_t limit) {
   const auto* s = reinterpret_cast<const unsigned char*>(text.data());
   std::string out;

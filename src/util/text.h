@@ -50,6 +50,8 @@ bool IsUtf8(std::string_view text);
 
 // For messages: control characters and invalid UTF-8 escaped (\n, \u0000), at most `limit` bytes.
 std::string Printable(std::string_view text, size_t limit = 200);
+// The text itself where it is UTF-8 without NUL, so that C can hold it; else Printable, uncut.
+std::string Lendable(std::string_view text);
 
 }  // namespace ckpt
 
