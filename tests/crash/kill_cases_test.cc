@@ -119,10 +119,12 @@ TEST(KillCases, B17_AfterAKillBeforeTheRenameThePreviousStepLoadsAndTheTempGoes)
     if (rank.is(0)) {
       EXPECT_EQ(Leftovers(place.root), staging) << "a reader does not clean";
     }
-    EXPECT_OK(job.Save(2, 3));
-    if (rank.is(0)) {
+    EXPECT_OK(job.Save(3, 3));
+    if (rank.is(0)) {  // whole as it was, it is no step: nobody was told OK
+      EXPECT_EQ(ListOf(place.root, "step-"), (std::set{StepName(1), StepName(3)}));
       EXPECT_EQ(Leftovers(place.root), "");
     }
+    EXPECT_OK(job.Save(2, 3));
   });
   EXPECT_TRUE(again.ok()) << again.report();
   EXPECT_EQ(NewestByTheFiles(place.root, kRanks), (Saved{2, 3}));
