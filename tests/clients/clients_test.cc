@@ -101,6 +101,11 @@ TEST_P(Client, H06_TheStockLoaderOpensWhatItSaved) {
   Job(1, Python("stock.py"), {root_ + "/step-000000000004", "4"});
 }
 
+TEST(StockLoader, G10_OpensAFileOfEmptyTensors) {
+  const Scratch scratch;
+  Job(2, Python("empty.py"), {scratch / "root"});
+}
+
 // Who saves on two ranks, who loads that on one, and who on two.
 void PassOn(const std::string& saver, const std::string& on_one, const std::string& on_two) {
   const Scratch scratch;

@@ -148,6 +148,11 @@ TEST(Dtypes, G06_PackedTensorsAreCutAtWholeBytesOnly) {
 
 TEST(Dtypes, G05_EveryBitPatternSurvives) {
   Scratch scratch;
+  std::string patterns;  // of 16 bits, little-endian
+  for (int i = 0; i < 65536; ++i) {
+    patterns.push_back(static_cast<char>(i & 0xff));
+    patterns.push_back(static_cast<char>(i >> 8));
+  }
   const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank& rank) {
     Ctx ctx({.root = scratch / "root"});
     ASSERT_INIT(ctx);
@@ -184,7 +189,11 @@ TEST(Dtypes, G05_EveryBitPatternSurvives) {
     EXPECT_EQ(odd, odd_before);
     EXPECT_EQ(seven, seven_before);
   });
-  EXPECT_TRUE(r.ok()) << r.report();
+  ASSERT_TRUE(r.ok()) << r.report();
+  const auto group = safetensors::Open(StepPath(scratch / "root", 1));
+  EXPECT_EQ(group.tensors.at("bf16").bytes, patterns);
+  EXPECT_EQ(group.tensors.at("f16").bytes, patterns);
+  EXPECT_EQ(group.tensors.at("seven").bytes, patterns.substr(2 * 0x7f81, 14));
 }
 
 TEST(Dtypes, G10_EmptyTensorsKeepTheirShapesWithAndWithoutAPointer) {

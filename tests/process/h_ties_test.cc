@@ -161,6 +161,28 @@ TEST(Ties, H09_ATiedTensorIsStoredOnceAndLoadsUnderBothNames) {
   EXPECT_EQ(file.data_bytes, 1024u);
 }
 
+// Nothing is guessed from pointers: equal and overlapping memory are tensors of their own.
+TEST(Ties, H09_SharedMemoryThatIsNotDeclaredIsStoredUnderEachName) {
+  Scratch scratch;
+  const std::string root = scratch / "root";
+  const Result r = launch::Run({.ranks = 2, .deadline_s = 30}, [&](Rank&) {
+    Ctx ctx({.root = root});
+    ASSERT_INIT(ctx);
+    std::vector<float> data = Values(12);
+    State state(ctx);
+    state.Add({.name = "a", .shape = {8}, .data = data.data()});
+    state.Add({.name = "equal", .shape = {8}, .data = data.data()});
+    state.Add({.name = "overlapping", .shape = {8}, .data = data.data() + 4});
+    EXPECT_OK(Save(ctx, state, 1));
+  });
+  ASSERT_TRUE(r.ok()) << r.report();
+  const auto group = safetensors::Open(StepPath(root, 1));
+  EXPECT_EQ(group.total_size, 96u);
+  EXPECT_EQ(group.tensors.at("a").Floats(), Values(8));
+  EXPECT_EQ(group.tensors.at("equal").Floats(), Values(8));
+  EXPECT_EQ(group.tensors.at("overlapping").Floats(), Values(8, 4));
+}
+
 TEST(Ties, H09_DuplicateStoresThemUnderEveryName) {
   Scratch scratch;
   const std::string root = scratch / "root";
