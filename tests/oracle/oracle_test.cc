@@ -171,7 +171,7 @@ void SaveRank(Rank& rank, const Batch& b) {
     if (!SaveRight(rank, ctx, b, seed, &n)) break;
   }
   Tell(rank, n);
-  EXPECT_OK(ctx.Finalize());
+  EXPECT_OK(ctx.Finalize(60'000));
 }
 
 // By its number, as the newest, or from its folder.
@@ -230,7 +230,7 @@ void LoadRank(Rank& rank, const Batch& b) {
   for (uint64_t seed = b.first; seed < b.end && !testing::Test::HasFailure(); ++seed)
     LoadOne(rank, ctx, b, seed, &n);
   Tell(rank, n);
-  EXPECT_OK(ctx.Finalize());
+  EXPECT_OK(ctx.Finalize(60'000));
 }
 
 // --- the parent's side
