@@ -387,7 +387,7 @@ CKPT_API ckpt_status ckpt_advise(ckpt_ctx* c, int64_t step, ckpt_advice* out,
 #define CKPT_TENSOR_OPTIONAL (1u << 0) /* load: absence is not an error */
 #define CKPT_TENSOR_READY (1u << 1)    /* device data needs no stream ordering; host: no effect */
 /* Save: some rank must hold data of this name (an empty shard names it without any).  Load: may not
- * be missing, whatever CKPT_LOAD_ALLOW_MISSING says. */
+ * be missing, whatever CKPT_LOAD_ALLOW_MISSING and CKPT_TENSOR_OPTIONAL say. */
 #define CKPT_TENSOR_REQUIRED (1u << 2)
 
 /* One shard of one tensor.  Several shards, also of one rank, may share a name: together they must
