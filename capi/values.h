@@ -32,10 +32,11 @@ Status CheckReserved(uint32_t reserved, const char* name);
 inline constexpr uint64_t kMaxMillis = 1'000'000'000'000;
 Result<uint64_t> CheckMillis(uint64_t ms, uint64_t default_ms, uint64_t max_ms, const char* name);
 
-// The step of a load or of a reader.  INVALID_ARGUMENT: unknown `which`, negative step, or a step
-// beside "latest", which would be ignored in silence.
 // INVALID_ARGUMENT for a negative one.
 Status CheckStep(int64_t step);
+
+// The step of a load or of a reader.  INVALID_ARGUMENT: unknown `which`, negative step, or a step
+// beside "latest", which would be ignored in silence.
 Status CheckWhich(uint32_t which, int64_t step);
 
 }  // namespace ckpt::capi

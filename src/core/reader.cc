@@ -95,9 +95,10 @@ Status Reader::ReadBlob(const std::string& name, BlobScope scope, int32_t rank, 
     }
     for (const ReadPart& part : extent.parts) {
       const WantedShard& want = match.wanted[part.wanted];
-      ScatterRuns(want.tensor.desc, want.geometry,
-                  {part.range.begin - want.tensor.offset, part.range.end - want.tensor.offset},
-                  block.data() + (part.range.begin - extent.range.begin), data);
+      ScatterShard(want.tensor.desc, want.geometry,
+                   {part.range.begin - want.tensor.offset, part.range.end - want.tensor.offset},
+                   block.data() + (part.range.begin - extent.range.begin),
+                   match.destinations[part.wanted]);
     }
   }
   for (const auto& [where, bytes] : match.actual) *where = bytes;

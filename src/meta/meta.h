@@ -117,13 +117,6 @@ uint64_t BytesWithin(const TensorDesc& t, const Geometry& g, ByteRange range);
 // Tensor offset of the first byte of g at or after `from`; t.bytes if there is none.  O(ndim).
 uint64_t NextByte(const TensorDesc& t, const Geometry& g, uint64_t from);
 
-// Copy between a shard's compact memory and a buffer that holds the tensor's bytes [range.begin,
-// range.end).
-void GatherRuns(const TensorDesc& t, const Geometry& g, ByteRange range, const void* shard,
-                void* buffer);
-void ScatterRuns(const TensorDesc& t, const Geometry& g, ByteRange range, const void* buffer,
-                 void* shard);
-
 enum class BlobScope : uint32_t { kPerRank = 0, kShared = 1, kFile = 2 };
 struct BlobDesc {
   std::string name;

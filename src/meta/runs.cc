@@ -133,22 +133,4 @@ uint64_t BytesWithin(const TensorDesc& t, const Geometry& g, ByteRange range) {
   return BytesBefore(t, g, range.end) - BytesBefore(t, g, range.begin);
 }
 
-void GatherRuns(const TensorDesc& t, const Geometry& g, ByteRange range, const void* shard,
-                void* buffer) {
-  const auto* from = static_cast<const char*>(shard);
-  auto* to = static_cast<char*>(buffer);
-  WalkRuns(t, g, range, [&](const Run& run) {
-    std::memcpy(to + (run.tensor_offset - range.begin), from + run.local_offset, run.bytes);
-  });
-}
-
-void ScatterRuns(const TensorDesc& t, const Geometry& g, ByteRange range, const void* buffer,
-                 void* shard) {
-  const auto* from = static_cast<const char*>(buffer);
-  auto* to = static_cast<char*>(shard);
-  WalkRuns(t, g, range, [&](const Run& run) {
-    std::memcpy(to + run.local_offset, from + (run.tensor_offset - range.begin), run.bytes);
-  });
-}
-
 }  // namespace ckpt

@@ -175,7 +175,6 @@ struct OwnerOptions {
   std::function<bool()> stop = nullptr;
   std::function<void(const std::string&)> progress = nullptr;
 };
-using OwnerIdentity = OwnerOptions;  // for callers that only name the job
 
 // Ownership of a root by this process (docs/format.md, "Ownership").  Contexts of one process share
 // it; the last RootOwner to go releases it.  Any thread.

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "meta/memory.h"
 #include "meta/meta.h"
 
 namespace ckpt {
@@ -103,8 +104,9 @@ TEST(Runs, GatherAndScatterAreInverseAndTouchNothingElse) {
     const auto map = ByteMap(t, g);
     std::vector<uint8_t> shard(map.size()), buffer(range.size(), 0xEE), back(map.size(), 0xDD);
     for (uint8_t& b : shard) b = static_cast<uint8_t>(rng());
-    GatherRuns(t, g, range, shard.data(), buffer.data());
-    ScatterRuns(t, g, range, buffer.data(), back.data());
+    auto* const bytes = reinterpret_cast<char*>(buffer.data());
+    GatherShard(t, g, range, *MakeMemory(shard.data(), *FindDType(t.dtype), {}, {}), bytes);
+    ScatterShard(t, g, range, bytes, *MakeMemory(back.data(), *FindDType(t.dtype), {}, {}));
     for (uint64_t at = range.begin; at < range.end; ++at) {
       const auto it = map.find(at);
       ASSERT_EQ(buffer[at - range.begin], it == map.end() ? 0xEE : shard[it->second]);

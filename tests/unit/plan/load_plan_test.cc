@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "meta/memory.h"
 #include "unit/plan/oracle.h"
 
 namespace ckpt {
@@ -87,8 +88,10 @@ void CarryOut(const std::vector<ReadExtent>& extents, const std::vector<WantedSh
       ASSERT_TRUE(s.tensor.offset <= p.range.begin && p.range.begin < p.range.end);
       const ByteRange local{p.range.begin - s.tensor.offset, p.range.end - s.tensor.offset};
       ASSERT_GT(BytesWithin(s.tensor.desc, s.geometry, local), 0u);
-      ScatterRuns(s.tensor.desc, s.geometry, local, buffer.data() + (p.range.begin - e.range.begin),
-                  got[p.wanted].data());
+      const TensorDesc& desc = s.tensor.desc;
+      const uint8_t* const from = buffer.data() + (p.range.begin - e.range.begin);
+      ScatterShard(desc, s.geometry, local, reinterpret_cast<const char*>(from),
+                   *MakeMemory(got[p.wanted].data(), *FindDType(desc.dtype), {}, {}));
     }
   }
   for (size_t i = 0; i < wanted.size(); ++i) {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "meta/memory.h"
+
 namespace ckpt::testing {
 namespace {
 
@@ -48,9 +50,10 @@ void JudgePart(const World& w, const RankPlan& plan, int32_t owner, const PlanEx
     ASSERT_EQ(part.source_rank, owner) << "the owner holds it itself";
   }
   CountSources(t, part, file);
-  const Memory memory = ShardMemory(t.desc, part.geometry);
-  GatherRuns(t.desc, part.geometry, {part.range.begin - t.offset, part.range.end - t.offset},
-             memory.data(), file->written.data() + part.range.begin);
+  Memory memory = ShardMemory(t.desc, part.geometry);
+  GatherShard(t.desc, part.geometry, {part.range.begin - t.offset, part.range.end - t.offset},
+              *MakeMemory(memory.data(), *FindDType(t.desc.dtype), {}, {}),
+              reinterpret_cast<char*>(file->written.data()) + part.range.begin);
 }
 
 void JudgeExtent(const World& w, const RankPlan& plan, int32_t owner, const PlanExtent& extent,
