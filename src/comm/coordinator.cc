@@ -327,10 +327,11 @@ void Coordinator::Finish(std::function<void()> done) {
   on_finished_ = std::move(done);
   listener_.reset();
   ReleaseHeld(/*all_overdue=*/true);
-  for (const Peer& peer : peers_) {
-    if (!peer.conn) continue;
-    if (rounds_) peer.conn->Send(EncodeEmpty(Kind::kBye));
-    peer.conn->Finish();
+  for (int32_t r = 0; r < options_.size; ++r) {
+    const auto& conn = ConnOf(r);
+    if (!conn) continue;
+    if (rounds_) conn->Send(Encode(ByeMsg{rounds_->OwedTo(r)}));
+    conn->Finish();
   }
   finish_timer_.Set(kFinishPatience, [this] {
     for (Peer& peer : peers_) {

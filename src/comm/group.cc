@@ -33,7 +33,7 @@ class GroupImpl final : public Group {
 
   Result<uint64_t> Arrive(const Call& call, const Status& local) override {
     if (Forked()) return Status(Code::kForked, "this process was forked after ckpt_init");
-    CKPT_ASSIGN_OR_RETURN(const uint64_t call_id, inbox().BeginCall());
+    CKPT_ASSIGN_OR_RETURN(const uint64_t call_id, inbox().BeginCall(call));
     // So that a verdict about this call shows the phase that the host set before it, not the one
     // of up to a heartbeat ago.
     RankInfo info = member_->activity().Snapshot();

@@ -41,15 +41,29 @@ Status Inbox::WaitRoster(TimePoint deadline, RosterMsg* out) {
   return out->status;
 }
 
-Result<uint64_t> Inbox::BeginCall() {
+Status Inbox::LostVerdict() {
+  auto it = std::find_if(owed_.begin(), owed_.end(), [this](const Owed& o) {
+    return !o.any_call && o.op == op_ && o.step == step_;
+  });
+  if (it == owed_.end()) {
+    it = std::find_if(owed_.begin(), owed_.end(), [](const Owed& o) { return o.any_call; });
+  }
+  if (it != owed_.end()) {
+    Status verdict = std::move(it->verdict);
+    owed_.clear();  // no round can come of it: one verdict, then the loss
+    return verdict;
+  }
+  if (!std::exchange(lost_said_, true)) return lost_;
+  return Status(Code::kComm,
+                Cat("the coordinator (rank 0) has been lost, and this context with it: ", kWayOn));
+}
+
+Result<uint64_t> Inbox::BeginCall(const Call& call) {
   MutexLock lock(mu_);
   if (left_) return LeftStatus();
-  if (!lost_.ok()) {
-    if (!std::exchange(lost_said_, true)) return lost_;
-    return Status(
-        Code::kComm,
-        Cat("the coordinator (rank 0) has been lost, and this context with it: ", kWayOn));
-  }
+  op_ = call.op;
+  step_ = call.step;
+  if (!lost_.ok()) return LostVerdict();
   if (calling_ || open_round_ != 0) {
     return Status(Code::kState, "another collective call of this context is running");
   }
@@ -79,7 +93,7 @@ Result<uint64_t> Inbox::WaitVerdict(uint64_t call_id) {
   while (!(verdict_ && verdict_->call_id == call_id) && Over(0).ok()) Slice();
   calling_ = false;
   if (!verdict_ || verdict_->call_id != call_id) {
-    if (!lost_.ok()) lost_said_ = true;
+    if (!left_ && !lost_.ok()) return LostVerdict();
     return Over(0);
   }
   if (!verdict_->status.ok()) return verdict_->status;
@@ -178,9 +192,12 @@ void Inbox::PutCollected(uint64_t round, uint32_t phase, std::vector<Bytes> all)
   changed_.NotifyAll();
 }
 
-void Inbox::Lost(const Status& why) {
+void Inbox::Lost(const Status& why, std::vector<Owed> owed) {
   MutexLock lock(mu_);
-  if (lost_.ok()) lost_ = why.WithMessage(Cat(why.message(), "; ", kWayOn));
+  if (lost_.ok()) {
+    lost_ = why.WithMessage(Cat(why.message(), "; ", kWayOn));
+    owed_ = std::move(owed);
+  }
   changed_.NotifyAll();
 }
 

@@ -31,7 +31,7 @@ class Inbox {
   Status WaitRoster(TimePoint deadline, RosterMsg* out) CKPT_EXCLUDES(mu_);
   // The number of a new call.  STATE while another is open or after Leave; COMM once the
   // coordinator is lost and that has been said.
-  Result<uint64_t> BeginCall() CKPT_EXCLUDES(mu_);
+  Result<uint64_t> BeginCall(const Call& call) CKPT_EXCLUDES(mu_);
   Result<uint64_t> WaitVerdict(uint64_t call_id) CKPT_EXCLUDES(mu_);
   Result<Bytes> WaitPhase(uint64_t round, uint32_t phase) CKPT_EXCLUDES(mu_);
   Result<std::vector<Bytes>> WaitCollected(uint64_t round, uint32_t phase) CKPT_EXCLUDES(mu_);
@@ -47,8 +47,9 @@ class Inbox {
   void Put(VerdictMsg message) CKPT_EXCLUDES(mu_);
   void Put(PhaseMsg message) CKPT_EXCLUDES(mu_);
   void PutCollected(uint64_t round, uint32_t phase, std::vector<Bytes> all) CKPT_EXCLUDES(mu_);
-  // `why`: PARTICIPANTS with rank 0's report.  The first counts.
-  void Lost(const Status& why) CKPT_EXCLUDES(mu_);
+  // `why`: PARTICIPANTS with rank 0's report.  The first counts.  `owed`: verdicts that this rank
+  // has missed: the call that one is for gets it, rather than `why` which came of it.
+  void Lost(const Status& why, std::vector<Owed> owed = {}) CKPT_EXCLUDES(mu_);
 
  private:
   using Key = std::pair<uint64_t, uint32_t>;  // round, phase
@@ -58,6 +59,8 @@ class Inbox {
   // Why nothing more will come for `round` (0: for a call); OK while there is hope.
   Status Over(uint64_t round) const CKPT_REQUIRES(mu_);
   void Close(uint64_t round, const Status& status) CKPT_REQUIRES(mu_);
+  // What the open call gets now that the coordinator is lost.
+  Status LostVerdict() CKPT_REQUIRES(mu_);
 
   const std::function<void()> pump_;
   mutable Mutex mu_;
@@ -71,6 +74,10 @@ class Inbox {
   std::map<Key, Bytes> results_ CKPT_GUARDED_BY(mu_);
   std::map<Key, std::vector<Bytes>> collected_ CKPT_GUARDED_BY(mu_);
   std::map<uint64_t, Status> closed_ CKPT_GUARDED_BY(mu_);  // newest few
+  // Of the last call.
+  Op op_ CKPT_GUARDED_BY(mu_) = Op::kSave;
+  int64_t step_ CKPT_GUARDED_BY(mu_) = -1;
+  std::vector<Owed> owed_ CKPT_GUARDED_BY(mu_);
   Status lost_ CKPT_GUARDED_BY(mu_);
   bool lost_said_ CKPT_GUARDED_BY(mu_) = false;
   bool left_ CKPT_GUARDED_BY(mu_) = false;

@@ -136,6 +136,17 @@ template <typename C, Is<LateMsg> M>
 void Fields(C& c, M& m) {
   c(m.text);
 }
+template <typename C, Is<Owed> M>
+void Fields(C& c, M& m) {
+  c(m.op);
+  c(m.step);
+  c(m.any_call);
+  c(m.verdict);
+}
+template <typename C, Is<ByeMsg> M>
+void Fields(C& c, M& m) {
+  c.List(m.owed, 13);
+}
 
 }  // namespace
 
@@ -184,6 +195,7 @@ CKPT_MESSAGE(RosterMsg)
 CKPT_MESSAGE(VerdictMsg)
 CKPT_MESSAGE(PhaseMsg)
 CKPT_MESSAGE(LateMsg)
+CKPT_MESSAGE(ByeMsg)
 template Bytes EncodeHead<ContributeMsg>(const ContributeMsg&, uint64_t);
 template Bytes EncodeHead<PhaseMsg>(const PhaseMsg&, uint64_t);
 

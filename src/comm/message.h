@@ -103,9 +103,14 @@ struct LateMsg {
   std::string text;
 };
 
+struct ByeMsg {  // the coordinator leaves
+  static constexpr Kind kKind = Kind::kBye;
+  std::vector<Owed> owed;  // to this rank
+};
+
 template <typename M>
 Bytes Encode(const M& message);
-// kLeft, kPing, kProbe, kBye.
+// kLeft, kPing, kProbe.
 Bytes EncodeEmpty(Kind kind);
 // The head of a message that ends in `payload`, which is sent as the frame's tail.
 template <typename M>

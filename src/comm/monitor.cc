@@ -88,11 +88,13 @@ bool Monitor::Dispatch(std::string_view frame) {
       inbox_->Wake();
       return true;
     }
-    case Kind::kBye:
-      if (frame.size() != 1) return false;
+    case Kind::kBye: {
+      ByeMsg m;
+      if (!Decode(frame, &m)) return false;
       bye_ = true;
-      Lost(Condition::kLeft, "its context was freed or finalized");
+      Lost(Condition::kLeft, "its context was freed or finalized", std::move(m.owed));
       return true;
+    }
     default:
       return false;
   }
@@ -155,7 +157,7 @@ void Monitor::Probed() {
   });
 }
 
-void Monitor::Lost(Condition how, const std::string& why) {
+void Monitor::Lost(Condition how, const std::string& why, std::vector<Owed> owed) {
   timer_.Cancel();
   RankReport report;
   report.rank = 0;
@@ -169,7 +171,8 @@ void Monitor::Lost(Condition how, const std::string& why) {
                                                             : "dead",
                           ": ", why),
                       cause)
-                   .WithRanks({report}));
+                   .WithRanks({report}),
+               std::move(owed));
   LeaveDone();
 }
 

@@ -49,7 +49,7 @@ class Monitor {
   void Tick();
   void Heartbeat(const std::string& details);
   void Probed();
-  void Lost(Condition how, const std::string& why);
+  void Lost(Condition how, const std::string& why, std::vector<Owed> owed = {});
   void LeaveDone();
 
   Loop& loop_;

@@ -87,6 +87,15 @@ std::optional<TimePoint> Rounds::NextDeadline() const {
 
 std::vector<Outgoing> Rounds::TakeOutgoing() { return std::exchange(impl_->outgoing, {}); }
 
+std::vector<Owed> Rounds::OwedTo(int32_t rank) const {
+  std::vector<Owed> out;
+  for (const Debt& d : impl_->at(rank).debts) {
+    if (d.expires && *d.expires <= impl_->now) continue;
+    out.push_back({d.key.op, d.key.step, d.any_call, d.verdict});
+  }
+  return out;
+}
+
 std::string Rounds::Fingerprint(std::optional<TimePoint> relative_to) const {
   return impl_->Fingerprint(relative_to);
 }

@@ -44,6 +44,14 @@ struct Call {
 // "save(step=100)"
 std::string Describe(const Call& call);
 
+// A verdict that a rank has missed.
+struct Owed {
+  Op op = Op::kSave;
+  int64_t step = -1;
+  bool any_call = false;  // a local error that met no round: the next call gets it, whatever it is
+  Status verdict;
+};
+
 // What a rank's heartbeat says.
 struct RankInfo {
   std::string host, phase, doing, last_call;
@@ -109,6 +117,8 @@ class Rounds {
   // When Tick is next needed; nullopt when nothing is pending.
   std::optional<TimePoint> NextDeadline() const;
   std::vector<Outgoing> TakeOutgoing();
+  // What the rank's next call would be told at once, were the rounds to end now; oldest first.
+  std::vector<Owed> OwedTo(int32_t rank) const;
 
   // --- for the model check
   // Canonical text of the whole state; times only if `relative_to` is given, as what the timers

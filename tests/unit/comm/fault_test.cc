@@ -301,6 +301,32 @@ TEST(Fault, ACoordinatorThatLeavesIsNamed) {
   EXPECT_EQ(Named(status), std::set<int32_t>{0});
 }
 
+TEST(Fault, WhoComesAfterTheCoordinatorFailedAndLeftGetsItsErrorFirst) {
+  World world(3);
+  ASSERT_TRUE(world.ok());
+  const Status local(Code::kInvalidArgument, "a rename that leaves no name");
+  EXPECT_EQ(world[0].Arrive(Save(1), local).status().code(), Code::kInvalidArgument);
+  world.groups[0].reset();
+  for (int32_t r : {1, 2}) {
+    const Status status = world[r].Arrive(r == 1 ? Save(1) : Save(7), Status()).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.message();
+    EXPECT_EQ(status.cause().rank, 0);
+    EXPECT_EQ(world[r].Arrive(Save(2), Status()).status().code(), Code::kParticipants);
+  }
+}
+
+TEST(Fault, WhoComesLateForAConflictOfACoordinatorThatLeftGetsTheMismatch) {
+  World world(3);
+  ASSERT_TRUE(world.ok());
+  OnAll(2, [&](int32_t r) {
+    const Call call = r == 0 ? Save(1) : Call{Op::kLoad, -1, 20000, {}};
+    EXPECT_EQ(world[r].Arrive(call, Status()).status().code(), Code::kMismatch);
+  });
+  world.groups[0].reset();
+  EXPECT_EQ(world[2].Arrive(Save(1), Status()).status().code(), Code::kMismatch);
+  EXPECT_EQ(world[1].Arrive(Save(2), Status()).status().code(), Code::kParticipants);
+}
+
 TEST(Fault, AForkedChildOnlyDropsMemory) {
   World world(2);
   ASSERT_TRUE(world.ok());

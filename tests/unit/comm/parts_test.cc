@@ -325,7 +325,7 @@ TEST(Inbox, AWaitRunsPumpOnTheCallersThreadOnly) {
     if (++pumped == 2) seen->Put(VerdictMsg{1, 5, Status()});
   });
   seen = &inbox;
-  auto call = inbox.BeginCall();
+  auto call = inbox.BeginCall(Call{});
   ASSERT_TRUE(call.ok());
   std::thread recipe([&] { EXPECT_FALSE(inbox.WaitCollected(5, 1).ok()); });
   EXPECT_EQ(*inbox.WaitVerdict(*call), 5u);
@@ -337,14 +337,14 @@ TEST(Inbox, AWaitRunsPumpOnTheCallersThreadOnly) {
 TEST(Inbox, ALostCoordinatorAfterTheVoteLeavesTheOutcomeUnknown) {
   for (const bool voted : {false, true}) {
     Inbox inbox({});
-    ASSERT_TRUE(inbox.BeginCall().ok());
+    ASSERT_TRUE(inbox.BeginCall(Call{}).ok());
     inbox.Put(VerdictMsg{1, 5, Status()});
     ASSERT_TRUE(inbox.WaitVerdict(1).ok());
     if (voted) inbox.Voted(5);
     inbox.Lost(Status(Code::kParticipants, "rank 0 is dead"));
     EXPECT_EQ(inbox.WaitPhase(5, 1).status().code(),
               voted ? Code::kOutcomeUnknown : Code::kParticipants);
-    const Status next = inbox.BeginCall().status();
+    const Status next = inbox.BeginCall(Call{}).status();
     EXPECT_EQ(next.code(), Code::kComm);
     EXPECT_NE(next.message().find("a new ckpt_init"), std::string::npos);
   }
@@ -352,7 +352,7 @@ TEST(Inbox, ALostCoordinatorAfterTheVoteLeavesTheOutcomeUnknown) {
 
 TEST(Inbox, AResultThatHasComeOutlivesTheCoordinator) {
   Inbox inbox({});
-  ASSERT_TRUE(inbox.BeginCall().ok());
+  ASSERT_TRUE(inbox.BeginCall(Call{}).ok());
   inbox.Put(VerdictMsg{1, 5, Status()});
   ASSERT_TRUE(inbox.WaitVerdict(1).ok());
   inbox.Put(PhaseMsg{5, 1, true, Status(), "done"});
@@ -362,13 +362,13 @@ TEST(Inbox, AResultThatHasComeOutlivesTheCoordinator) {
 
 TEST(Inbox, ASecondCollectiveGetsState) {
   Inbox inbox({});
-  ASSERT_TRUE(inbox.BeginCall().ok());
-  EXPECT_EQ(inbox.BeginCall().status().code(), Code::kState);
+  ASSERT_TRUE(inbox.BeginCall(Call{}).ok());
+  EXPECT_EQ(inbox.BeginCall(Call{}).status().code(), Code::kState);
   inbox.Put(VerdictMsg{1, 5, Status()});
   ASSERT_TRUE(inbox.WaitVerdict(1).ok());
-  EXPECT_EQ(inbox.BeginCall().status().code(), Code::kState);  // its phases are still to come
+  EXPECT_EQ(inbox.BeginCall(Call{}).status().code(), Code::kState);  // its phases are still to come
   inbox.Put(PhaseMsg{5, 1, true, Status(), {}});
-  EXPECT_TRUE(inbox.BeginCall().ok());
+  EXPECT_TRUE(inbox.BeginCall(Call{}).ok());
 }
 
 }  // namespace
