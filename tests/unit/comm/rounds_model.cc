@@ -169,9 +169,10 @@ void Explorer::Try(const Node& from, const char* name, size_t r, const Event& ev
   ++steps_;
   Node node = from.Clone();
   node.path += Cat(" ", name, r);
-  publishing_last_ = false;
+  publishing_last_ = must_close_ = false;
   event(node);
   Deliver(node, fingerprint_, publishing_last_);
+  if (must_close_ && node.open) Fail(node, "4: a rank's error did not end its round");
   if (!options_.phases && node.open) PassPhases(node);
   CheckTimers(node);
   Visit(std::move(node));
@@ -199,6 +200,7 @@ void Explorer::MakeCall(Node& n, size_t r) {
 void Explorer::Vote(Node& n, size_t r, const Status& local) {
   Caller& caller = n.callers[r];
   caller.at = At::kVoted;
+  must_close_ = !local.ok() && caller.round == n.round && n.recipe != Recipe::kCommitting;
   n.rounds.Contribute(n.now, static_cast<int32_t>(r), caller.round, caller.phase, local, "");
 }
 

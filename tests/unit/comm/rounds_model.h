@@ -31,8 +31,8 @@ inline constexpr const char* kInvariants =
     "    verdict within grace + deadline + probe, a phase its result within the stall limit\n"
     "  2 one verdict per call and per round, equal on all ranks of the round; nothing after it\n"
     "  3 OK only if all N have arrived, none gone or failed, with equal operation, step, content\n"
-    "  4 no commit after an error was told; once it has begun only its own result or\n"
-    "    OUTCOME_UNKNOWN ends it\n"
+    "  4 no commit after an error was told; a rank's error before it ends the round; once it has\n"
+    "    begun only its own result or OUTCOME_UNKNOWN ends it\n"
     "  5 after any finite number of faulty calls the second call that all make equally succeeds\n"
     "    at the latest, unless a rank is dead or gone; then none does\n";
 
@@ -163,7 +163,7 @@ class Explorer {
   std::vector<Node> todo_;
   std::unordered_set<size_t> seen_;
   size_t steps_ = 0;
-  bool publishing_last_ = false;
+  bool publishing_last_ = false, must_close_ = false;
   std::string failure_;
 };
 
