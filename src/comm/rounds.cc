@@ -159,6 +159,7 @@ std::string PeerText(const Peer& p, Remaining left) {
   std::string out(1, p.gone ? 'x' : kWhere[static_cast<int>(p.where)]);
   if (p.where != Where::kIdle) out += KeyText(KeyOf(p.call));
   if (p.where == Where::kGrace) out += left(p.grace_end);
+  if (p.probed) out += "?";
   for (const Debt& d : p.debts) {
     if (left.from && d.expires && *d.expires <= *left.from) continue;
     out += Cat(d.any_call ? "*" : "$", KeyText(d.key), d.prompt_until ? "!" : "");
@@ -184,7 +185,10 @@ std::string Rounds::Impl::Fingerprint(std::optional<TimePoint> t) const {
   if (phases) {
     out += Cat("P", KeyText(KeyOf(phases->call)), "#", phases->phase, "s",
                static_cast<int>(phases->stage));
-    for (const auto& track : phases->tracks) out += track.contributed ? '1' : '0';
+    for (const auto& track : phases->tracks) {
+      out += Cat(track.contributed ? "1" : "0", left(track.progress + options.stall_timeout));
+    }
+    if (t) out += Cat("gap", std::chrono::duration_cast<Millis>(phases->gap).count());
   }
   return out;
 }

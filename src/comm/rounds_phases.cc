@@ -45,9 +45,10 @@ void Rounds::Impl::Contribute(int32_t rank, uint64_t round, uint32_t phase, cons
                               Bytes payload) {
   if (!phases || phases->id != round || phases->stage == Stage::kCommitting) return;
   Phases::Track& track = phases->tracks[static_cast<size_t>(rank)];
-  // An error counts whenever it comes: a rank that has voted may still fail before the result.
-  if (!local.ok() && phase >= phases->phase) return ClosePhases(Failed(rank, local));
-  if (phase != phases->phase || track.contributed || !local.ok()) return;
+  // An error counts whenever it comes and whatever phase it names: a rank that has voted may still
+  // fail, and may not have heard yet that the next phase has begun.
+  if (!local.ok()) return ClosePhases(Failed(rank, local));
+  if (phase != phases->phase || track.contributed) return;
   track.contributed = true;
   track.payload = std::move(payload);
   phases->gap = {};

@@ -119,6 +119,16 @@ TEST(RoundsPhases, ARankMayFailAfterItsVote) {
   EXPECT_EQ(p.Result(2).code(), Code::kCancelled);
 }
 
+// Found by the model check: the next phase has begun, but the rank does not know it yet.
+TEST(RoundsPhases, AnErrorOfAPhaseThatHasPassedStillPreventsTheCommit) {
+  Phase p(2);
+  p.GiveAll();
+  p.Publish(1, {}, {}, Then::kNext);
+  p.Take(Kind::kPhase);
+  p.Give(1, 1, Status(Code::kCancelled, "cancelled"));
+  EXPECT_EQ(p.Result(2).code(), Code::kCancelled);
+}
+
 TEST(RoundsPhases, TheRecipesErrorIsEverybodysWordForWord) {
   Phase p(2);
   p.GiveAll();
