@@ -76,9 +76,9 @@ Status Join::Agreement() const {
     size_t have = 0;
     for (const auto& [value, ranks] : by_value) have += ranks.size();
     if (have < joined_ && by_value.size() == 1) {
+      const std::vector<int32_t> has = by_value.begin()->second;
       for (const auto& member : hellos_) {
         if (!member) continue;
-        const auto& has = by_value.begin()->second;
         if (std::find(has.begin(), has.end(), member->hello.rank) == has.end()) {
           by_value["(not set)"].push_back(member->hello.rank);
         }

@@ -135,6 +135,20 @@ TEST(Message, WhatIsCutOrChangedIsRefusedOrHarmless) {
   }
 }
 
+TEST(Message, WhatNoRankCanMeanIsRefused) {
+  // A port, a code and a condition beyond those that there are.
+  Bytes roster = Encode(RosterMsg{Status(), {{"", 1}}});
+  roster[roster.size() - 2] = 1;
+  RosterMsg ignored;
+  EXPECT_FALSE(Decode(roster, &ignored));
+  VerdictMsg verdict{1, 2, Status(static_cast<Code>(-99), "x")};
+  EXPECT_FALSE(Decode(Encode(verdict), &verdict));
+  RankReport report;
+  report.condition = static_cast<Condition>(8);
+  verdict.status = Status(Code::kIo, "x").WithRanks({report});
+  EXPECT_FALSE(Decode(Encode(verdict), &verdict));
+}
+
 // --- join
 
 HelloMsg Hello(int32_t rank, int32_t size, const std::string& build = "b") {
@@ -164,13 +178,15 @@ TEST(Join, ADifferenceNamesKeyValuesAndRanks) {
   EXPECT_EQ(join.Endpoints()[2].address, "10.0.0.2");
 }
 
-TEST(Join, AKeyThatARankLacksIsADifference) {
-  Join join(2);
-  ASSERT_TRUE(join.Add(0, Hello(0, 2), "").ok());
-  HelloMsg odd = Hello(1, 2);
+TEST(Join, AKeyThatARankLacksIsADifferenceOfThatRankAlone) {
+  Join join(3);
+  ASSERT_TRUE(join.Add(0, Hello(0, 3), "").ok());
+  HelloMsg odd = Hello(1, 3);
   odd.job_config.clear();
   ASSERT_TRUE(join.Add(1, odd, "").ok());
-  EXPECT_NE(join.Agreement().message().find("not set"), std::string::npos);
+  ASSERT_TRUE(join.Add(2, Hello(2, 3), "").ok());
+  EXPECT_EQ(join.Agreement().message(),
+            "init: io.align differs: \"(not set)\" on rank 1, \"4096\" on ranks 0, 2");
 }
 
 TEST(Join, ARankThatIsTakenNamesBothProcesses) {
