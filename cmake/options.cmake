@@ -4,6 +4,7 @@
 # Build options, warnings, sanitizers, and the helper that makes a module library.
 option(CKPT_TESTS "Build the tests" ON)
 set(CKPT_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
+option(CKPT_FUZZ "Build the libFuzzer programs of tests/fuzz (clang)" OFF)
 
 add_library(ckpt_flags INTERFACE)
 target_compile_options(ckpt_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror)
@@ -16,6 +17,10 @@ target_compile_options(
 if(CKPT_SANITIZE)
   add_compile_options(-fsanitize=${CKPT_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CKPT_SANITIZE})
+endif()
+if(CKPT_FUZZ)
+  # Coverage for the fuzzer in everything; a found overflow ends the program, and is then reported.
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 
 # ckpt_module(NAME SOURCES... [DEPENDS modules...]): static library ckpt_NAME of src/NAME, hidden

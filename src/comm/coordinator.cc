@@ -87,12 +87,15 @@ void Coordinator::Admit(int32_t rank, std::shared_ptr<Conn> conn) {
 void Coordinator::TakeHello(int32_t rank, const std::shared_ptr<Conn>& conn,
                             std::string_view frame) {
   HelloMsg hello;
-  if (!Decode(frame, &hello) || init_ended_) {
+  if (!Decode(frame, &hello)) {
     strangers_.erase(conn);
     return conn->Close();
   }
   const Millis remaining(static_cast<int64_t>(std::min<uint64_t>(hello.remaining_ms, 1ull << 40)));
-  if (Status refused = join_.Add(rank, std::move(hello), conn->peer_address()); !refused.ok()) {
+  // Who comes after init has failed is told why, as the others were.
+  Status refused = init_status_;
+  if (refused.ok()) refused = join_.Add(rank, std::move(hello), conn->peer_address());
+  if (!refused.ok()) {
     conn->Send(Encode(RosterMsg{refused, {}}));
     return conn->Finish();
   }
@@ -111,6 +114,7 @@ void Coordinator::TakeHello(int32_t rank, const std::shared_ptr<Conn>& conn,
 void Coordinator::EndInit(const Status& status) {
   if (init_ended_) return;
   init_ended_ = true;
+  init_status_ = status;
   listener_.reset();
   RosterMsg roster;
   roster.status = status;

@@ -86,6 +86,7 @@ class Coordinator {
   Join join_;
   TimePoint init_deadline_ = TimePoint::max();
   bool init_ended_ = false;
+  Status init_status_;  // once it has ended
   std::unique_ptr<Listener> listener_;
   std::vector<Peer> peers_;
   std::set<std::shared_ptr<Conn>> strangers_;  // authenticated, HELLO not yet seen or refused

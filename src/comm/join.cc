@@ -12,6 +12,8 @@
 namespace ckpt {
 namespace {
 
+constexpr size_t kMaxValues = 4;  // of a setting that differs, told in words
+
 std::string Seconds(Millis ms) {
   return fmt::format("{:.1f} s", static_cast<double>(ms.count()) / 1000);
 }
@@ -76,24 +78,27 @@ Status Join::Agreement() const {
     size_t have = 0;
     for (const auto& [value, ranks] : by_value) have += ranks.size();
     if (have < joined_ && by_value.size() == 1) {
+      const std::vector<int32_t> has = by_value.begin()->second;
       for (const auto& member : hellos_) {
         if (!member) continue;
-        const auto& has = by_value.begin()->second;
         if (std::find(has.begin(), has.end(), member->hello.rank) == has.end()) {
           by_value["(not set)"].push_back(member->hello.rank);
         }
       }
     }
     if (by_value.size() < 2) continue;
-    std::string text = Cat("init: ", key, " differs:");
+    std::string text = Cat("init: ", Printable(key, 80), " differs:");
+    size_t shown = 0;
     std::vector<RankReport> reports;
     const char* separator = " ";
     for (const auto& [value, ranks] : by_value) {
-      text += Cat(separator, "\"", Printable(value, 80), "\" on ",
-                  ranks.size() > 1 ? "ranks " : "rank ", RankRanges(ranks));
+      if (++shown <= kMaxValues) {
+        text += Cat(separator, "\"", Printable(value, 80), "\" on ", RankSet(ranks));
+      }
       separator = ", ";
       for (int32_t rank : ranks) reports.push_back(Report(rank, Condition::kDisagrees));
     }
+    if (shown > kMaxValues) text += Cat(" and ", shown - kMaxValues, " more values");
     return Status(Code::kMismatch, std::move(text), About(key, -1)).WithRanks(std::move(reports));
   }
   return Status();
@@ -107,7 +112,7 @@ Status Join::Missing(Millis waited) const {
     missing.push_back(static_cast<int32_t>(i));
     reports.push_back(Report(static_cast<int32_t>(i), Condition::kUnknown));
   }
-  const std::string which = Cat(missing.size() > 1 ? "ranks " : "rank ", RankRanges(missing));
+  const std::string which = RankSet(missing);
   return Status(Code::kParticipants,
                 Cat("init: ", joined_, " of ", hellos_.size(), " ranks came within ",
                     Seconds(waited), "; missing: ", which,

@@ -66,7 +66,10 @@ void Fields(C& c, M& m) {
   uint32_t port = m.port;
   c(m.address);
   c(port);
-  if constexpr (!std::is_const_v<M>) m.port = static_cast<uint16_t>(port);
+  if constexpr (!std::is_const_v<M>) {
+    if (port > UINT16_MAX) c.ok = false;
+    m.port = static_cast<uint16_t>(port);
+  }
 }
 template <typename C, Is<HelloMsg> M>
 void Fields(C& c, M& m) {
@@ -77,6 +80,9 @@ void Fields(C& c, M& m) {
   c(m.library_build);
   c.List(m.job_config, 16);
   c(m.exchange_port);
+  if constexpr (!std::is_const_v<M>) {
+    if (m.exchange_port > UINT16_MAX) c.ok = false;
+  }
   c(m.remaining_ms);
 }
 template <typename C, Is<ArriveMsg> M>

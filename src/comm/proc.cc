@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -63,58 +64,29 @@ struct SyscallName {
   uint64_t number;
   const char* name;
 };
-// The calls in which trainers are found; any other is shown by its number.
+// All that the compiler's kernel headers name, for the architecture built for.
 constexpr SyscallName kSyscalls[] = {
-    {SYS_read, "read"},
-    {SYS_write, "write"},
-    {SYS_pread64, "pread64"},
-    {SYS_pwrite64, "pwrite64"},
-    {SYS_readv, "readv"},
-    {SYS_writev, "writev"},
-    {SYS_fsync, "fsync"},
-    {SYS_fdatasync, "fdatasync"},
-    {SYS_openat, "openat"},
-    {SYS_flock, "flock"},
-    {SYS_fcntl, "fcntl"},
-    {SYS_futex, "futex"},
-    {SYS_nanosleep, "nanosleep"},
-    {SYS_clock_nanosleep, "clock_nanosleep"},
-    {SYS_ppoll, "ppoll"},
-    {SYS_pselect6, "pselect6"},
-    {SYS_epoll_pwait, "epoll_pwait"},
-    {SYS_recvfrom, "recvfrom"},
-    {SYS_recvmsg, "recvmsg"},
-    {SYS_sendto, "sendto"},
-    {SYS_sendmsg, "sendmsg"},
-    {SYS_accept4, "accept4"},
-    {SYS_connect, "connect"},
-    {SYS_wait4, "wait4"},
-    {SYS_waitid, "waitid"},
-    {SYS_ioctl, "ioctl"},
-    {SYS_sched_yield, "sched_yield"},
-    {SYS_munmap, "munmap"},
-    {SYS_rt_sigtimedwait, "rt_sigtimedwait"},
-    {SYS_rt_sigsuspend, "rt_sigsuspend"},
-#ifdef SYS_poll
-    {SYS_poll, "poll"},
-    {SYS_select, "select"},
-    {SYS_epoll_wait, "epoll_wait"},
-    {SYS_pause, "pause"},
-#endif
+#include "comm/syscalls.inc"
 };
 
+// The kernel's function in which the task waits, "futex_wait_queue"; empty where the kernel keeps
+// that from us, which is usual: stack needs rights, and wchan is 0 where symbols are restricted.
+std::string WaitsIn(const std::string& task) {
+  std::string text = ReadSmall(task + "/stack");  // "[<0>] futex_wait_queue+0x60/0x90\n..."
+  const size_t from = text.starts_with("[<") ? text.find(' ') : std::string::npos;
+  text = from == std::string::npos ? ReadSmall(task + "/wchan") : text.substr(from + 1);
+  text.resize(std::min(text.find_first_of("+ \n"), text.size()));
+  return text == "0" ? "" : Printable(text, 40);
+}
+
 std::string SyscallText(const std::string& task) {
-  const std::string text = ReadSmall(task + "/syscall");
-  const auto number = ToNumber(text);
-  if (number) {
-    for (const SyscallName& known : kSyscalls) {
-      if (known.number == *number) return Cat(" in syscall ", known.name, " (", *number, ")");
-    }
-    return Cat(" in syscall ", *number);
-  }
-  const std::string where = ReadSmall(task + "/wchan");
-  if (where.empty() || where == "0") return "";
-  return Cat(" in ", Printable(where, 40));
+  const auto number = ToNumber(ReadSmall(task + "/syscall"));
+  const std::string where = WaitsIn(task);
+  if (!number) return where.empty() ? "" : Cat(" in ", where);
+  const auto known = std::find_if(std::begin(kSyscalls), std::end(kSyscalls),
+                                  [&](const SyscallName& s) { return s.number == *number; });
+  return Cat(" in syscall ", known == std::end(kSyscalls) ? "" : Cat(known->name, " "), "(",
+             *number, ")", where.empty() ? "" : Cat(" at ", where));
 }
 
 std::string StateText(char state, const std::string& task, int share) {

@@ -27,7 +27,8 @@ class ThreadWatch {
  public:
   explicit ThreadWatch(pid_t tid) : tid_(tid) {}
 
-  // "running, 98 % cpu", "sleeping in syscall futex (202)".  The share is that since the last call.
+  // "running, 98 % cpu", "sleeping in syscall futex (202) at futex_wait_queue"; the kernel's
+  // function only where it may be read.  The share is that since the last call.
   std::string Doing();
 
  private:

@@ -16,27 +16,11 @@ using namespace rounds;  // NOLINT: the private half of this class
 namespace {
 
 constexpr size_t kSpelledOut = 3;  // ranks of one condition told in full
-constexpr size_t kMaxRanges = 8;
 constexpr size_t kMaxSides = 4;
 constexpr size_t kMaxCites = 400;  // bytes
 
 std::string Seconds(Clock::duration d) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(d).count());
-}
-
-// "ranks 0-3, 7", "rank 2"; a set of many ranges is cut off with a count.
-std::string Who(std::vector<int32_t> ranks) {
-  if (ranks.size() == 1) return Cat("rank ", ranks[0]);
-  std::sort(ranks.begin(), ranks.end());
-  size_t ranges = 0;
-  size_t shown = 0;
-  for (; shown < ranks.size(); ++shown) {
-    if (shown == 0 || ranks[shown] != ranks[shown - 1] + 1) ++ranges;
-    if (ranges > kMaxRanges) break;
-  }
-  const size_t rest = ranks.size() - shown;
-  ranks.resize(shown);
-  return Cat("ranks ", RankRanges(std::move(ranks)), rest > 0 ? Cat(" and ", rest, " more") : "");
 }
 
 std::string OnHost(const Peer& peer, const std::string& home) {
@@ -167,7 +151,7 @@ std::string Rounds::Impl::Details(const std::vector<RankReport>& reports) const 
     for (size_t j = 0; j < spelled; ++j) add(Detail(reports[i + j]));
     std::vector<int32_t> rest;
     for (size_t j = i + spelled; j < end; ++j) rest.push_back(reports[j].rank);
-    if (!rest.empty()) add(Cat(Who(rest), ": ", Words(condition)));
+    if (!rest.empty()) add(Cat(RankSet(rest), ": ", Words(condition)));
     i = end;
   }
   return out;
@@ -178,7 +162,7 @@ Status Rounds::Impl::AtDeadline(const Gate& g) const {
   for (int32_t r : Missing(g.arrived)) reports.push_back(Report(r, Life(r)));
   SortBySeverity(reports);
   std::string text = Cat(Describe(g.call), ": ", g.arrived.size(), " of ", options.size,
-                         " ranks arrived in ", Seconds(now - g.opened), " (", Who(g.arrived),
+                         " ranks arrived in ", Seconds(now - g.opened), " (", RankSet(g.arrived),
                          "); missing: ", Details(reports), Printable(g.cites, kMaxCites));
   const Cause cause = CauseAt(reports.front().rank);
   return Status(Code::kParticipants, std::move(text), cause).WithRanks(std::move(reports));
@@ -233,7 +217,7 @@ Status Rounds::Impl::FieldMismatch(const Gate& g) const {
     if (sides.size() < 2) continue;
     std::string text = Cat(Describe(g.call), ": ", Printable(name, 80), " differs: ");
     for (size_t s = 0; s < std::min(sides.size(), kMaxSides); ++s) {
-      text += Cat(s > 0 ? ", " : "", sides[s].value, " on ", Who(sides[s].ranks));
+      text += Cat(s > 0 ? ", " : "", sides[s].value, " on ", RankSet(sides[s].ranks));
     }
     if (sides.size() > kMaxSides) text += Cat(" and ", sides.size() - kMaxSides, " more values");
     return Disagree(std::move(text), name, sides);
@@ -242,16 +226,18 @@ Status Rounds::Impl::FieldMismatch(const Gate& g) const {
 
 Status Rounds::Impl::Behind(const Gate& lower, const Gate& higher, bool lower_first) const {
   const Side low{"", lower.arrived}, high{"", higher.arrived};
-  return Disagree(
-      Cat(Describe(lower.call), " on ", Who(lower.arrived), " is behind ", Describe(higher.call),
-          " on ", Who(higher.arrived), Printable(lower.cites, kMaxCites)),
-      "step", lower_first ? std::vector<Side>{low, high} : std::vector<Side>{high, low});
+  return Disagree(Cat(Describe(lower.call), " on ", RankSet(lower.arrived), " is behind ",
+                      Describe(higher.call), " on ", RankSet(higher.arrived),
+                      Printable(lower.cites, kMaxCites)),
+                  "step",
+                  lower_first ? std::vector<Side>{low, high} : std::vector<Side>{high, low});
 }
 
 Status Rounds::Impl::OtherOperation(const Gate& first, const Gate& second) const {
-  return Disagree(Cat("different operations: ", Describe(first.call), " on ", Who(first.arrived),
-                      ", ", Describe(second.call), " on ", Who(second.arrived)),
-                  "operation", {{"", first.arrived}, {"", second.arrived}});
+  return Disagree(
+      Cat("different operations: ", Describe(first.call), " on ", RankSet(first.arrived), ", ",
+          Describe(second.call), " on ", RankSet(second.arrived)),
+      "operation", {{"", first.arrived}, {"", second.arrived}});
 }
 
 // An error that `rank` brings, as everybody gets it.
@@ -303,7 +289,7 @@ Status Rounds::Impl::CommitRefused(const std::vector<int32_t>& silent) const {
 }
 
 std::string Rounds::Impl::LateText(const Gate& g) const {
-  return Cat(Describe(g.call), ": waiting for ", Who(Missing(g.arrived)), " since ",
+  return Cat(Describe(g.call), ": waiting for ", RankSet(Missing(g.arrived)), " since ",
              Seconds(now - g.opened), " (", g.arrived.size(), " of ", options.size, " arrived)");
 }
 

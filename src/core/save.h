@@ -43,7 +43,7 @@ struct ProbeOrder {
   bool writes = false;  // this rank writes the probe of its place
 };
 Bytes EncodeProbeOrder(const ProbeOrder& order);
-// nullopt: it is a SaveOrder.
+// nullopt: it is a SaveOrder, or malformed, which DecodeOrder then says.
 std::optional<ProbeOrder> DecodeProbeOrder(std::string_view bytes);
 
 // Lists of names, for the phases of the probe.

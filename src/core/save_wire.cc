@@ -74,6 +74,7 @@ std::optional<ProbeOrder> DecodeProbeOrder(std::string_view bytes) {
   ProbeOrder order;
   order.nonce = r.Str();
   order.writes = r.U8() != 0;
+  if (!r.AtEnd()) return std::nullopt;
   return order;
 }
 

@@ -36,6 +36,21 @@ std::string RankRanges(std::vector<int32_t> ranks) {
   return out;
 }
 
+std::string RankSet(std::vector<int32_t> ranks) {
+  constexpr size_t kMaxRanges = 8;
+  if (ranks.size() == 1) return Cat("rank ", ranks[0]);
+  std::sort(ranks.begin(), ranks.end());
+  size_t ranges = 0;
+  size_t shown = 0;
+  for (; shown < ranks.size(); ++shown) {
+    if (shown == 0 || ranks[shown] != ranks[shown - 1] + 1) ++ranges;
+    if (ranges > kMaxRanges) break;
+  }
+  const size_t rest = ranks.size() - shown;
+  ranks.resize(shown);
+  return Cat("ranks ", RankRanges(std::move(ranks)), rest > 0 ? Cat(" and ", rest, " more") : "");
+}
+
 std::string HumanBytes(uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return Cat(bytes, " B");

@@ -42,6 +42,10 @@ std::string ErrnoText(int err);
 // {0,1,2,3,7} -> "0-3, 7".  Sorts and removes duplicates.
 std::string RankRanges(std::vector<int32_t> ranks);
 
+// For messages of any number of ranks: "rank 2", "ranks 0-3, 7", "ranks 0, 2, 4, ... and 2040
+// more".
+std::string RankSet(std::vector<int32_t> ranks);
+
 // 1610612736 -> "1.5 GiB".
 std::string HumanBytes(uint64_t bytes);
 

@@ -10,8 +10,7 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 
 std::string_view WireReader::View(uint64_t n) {
   if (!ok_ || n > in_.size()) {
-    ok_ = false;
-    in_ = {};
+    Refuse();
     return {};
   }
   std::string_view v = in_.substr(0, n);
@@ -23,8 +22,7 @@ uint64_t WireReader::Count(uint64_t min_item_bytes) {
   uint64_t n = U64();
   if (min_item_bytes == 0) min_item_bytes = 1;
   if (n > in_.size() / min_item_bytes) {
-    ok_ = false;
-    in_ = {};
+    Refuse();
     return 0;
   }
   return n;
@@ -37,6 +35,10 @@ std::vector<int64_t> WireReader::I64s() {
   if (!out.empty()) std::memcpy(out.data(), v.data(), v.size());
   return out;
 }
+
+namespace {
+bool IsCode(Code code) { return CodeName(code) != "UNKNOWN"; }
+}  // namespace
 
 void PutStatus(WireWriter& w, const Status& s) {
   w.I32(static_cast<int32_t>(s.code()));
@@ -64,6 +66,7 @@ void PutStatus(WireWriter& w, const Status& s) {
 Status GetStatus(WireReader& r) {
   const auto code = static_cast<Code>(r.I32());
   if (code == Code::kOk) return Status();
+  if (!IsCode(code)) r.Refuse();
   std::string message = r.Str();
   Cause cause;
   cause.rank = r.I32();
@@ -75,6 +78,9 @@ Status GetStatus(WireReader& r) {
   for (RankReport& rank : ranks) {
     rank.rank = r.I32();
     rank.condition = static_cast<Condition>(r.U32());
+    if (rank.condition < Condition::kAliveElsewhere || rank.condition > Condition::kLeft) {
+      r.Refuse();
+    }
     rank.heartbeat_age_ns = r.U64();
     rank.phase_step = r.I64();
     rank.host = r.Str();

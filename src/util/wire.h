@@ -57,6 +57,11 @@ class WireReader {
   // in what is left, so that a hostile count never drives an allocation.
   uint64_t Count(uint64_t min_item_bytes);
 
+  // What was read means nothing here: malformed like what is missing.
+  void Refuse() {
+    ok_ = false;
+    in_ = {};
+  }
   bool ok() const { return ok_; }
   bool AtEnd() const { return ok_ && in_.empty(); }
 
@@ -73,7 +78,8 @@ class WireReader {
   bool ok_ = true;
 };
 
-// A Status with cause and rank reports, so that every rank returns the same words.
+// A Status with cause and rank reports, so that every rank returns the same words.  GetStatus
+// refuses codes and conditions that the ABI does not know.
 void PutStatus(WireWriter& w, const Status& status);
 Status GetStatus(WireReader& r);
 

@@ -49,6 +49,11 @@ TEST(SaveWire, EveryTruncationIsRefused) {
     EXPECT_FALSE(DecodeVote(std::string_view(vote).substr(0, n)).ok()) << n;
   }
   EXPECT_FALSE(DecodeVote(vote + "x").ok()) << "nothing may follow";
+  const Bytes probe = EncodeProbeOrder({"nonce", true});
+  EXPECT_TRUE(DecodeProbeOrder(probe).has_value());
+  for (size_t n = 0; n < probe.size(); ++n) {
+    EXPECT_FALSE(DecodeProbeOrder(std::string_view(probe).substr(0, n)).has_value()) << n;
+  }
 }
 
 TEST(SaveWire, AHugeCountIsRefusedBeforeAnyAllocation) {
