@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <thread>
 
+#include "comm/interfaces.h"
 #include "comm/proc.h"
 #include "comm/secret_file.h"
 #include "util/text.h"
@@ -27,21 +29,40 @@ std::string Folder() {
   return RuntimeFolder([](const char* name) -> const char* { return std::getenv(name); });
 }
 
-Status NotThere(const JobIdentity& id, const std::string& where, const Status& last) {
+Endpoint HeadByToken(const JobIdentity& id) {
+  return {id.one_host || id.address.empty() ? "127.0.0.1" : id.address, id.port};
+}
+
+Status NotThere(const JobIdentity& id, const std::string& job_id, const Status& last) {
   RankReport report;
   report.rank = 0;
   Cause cause;
   cause.rank = 0;
-  std::string text = Cat("init: rank 0 has not published its address in time (", where,
-                         "): is it running, with the same job id and context name?");
-  if (!ByToken(id))
-    text +=
-        " The ranks are taken to be on one host; CKPT_PORT and CKPT_TOKEN are needed for several";
+  cause.sys_errno = last.cause().sys_errno;
+  std::string text;
+  if (ByToken(id)) {
+    text = Cat("init: no rank 0 at ", Show(HeadByToken(id)), " (MASTER_ADDR, CKPT_PORT) in time");
+  } else {
+    text =
+        Cat("init: rank 0 has not published its address in time (", Folder(), "/", HashName(job_id),
+            "): is it running, with the same job id and context name? The ranks are taken to be "
+            "on one host; CKPT_PORT and CKPT_TOKEN are needed for several");
+  }
   if (!last.ok()) text += Cat("; last attempt: ", last.message());
   return Status(Code::kParticipants, std::move(text), cause).WithRanks({report});
 }
 
-Result<Seat> SitAtHead(const JobIdentity& id, const std::string& job_id) {
+Result<Fd> ListenHead(const JobIdentity& id, const std::string& own_address, uint16_t* port) {
+  auto fd = ListenFor(id, own_address, id.port, port);
+  if (fd.ok()) return fd;
+  return fd.status()
+      .WithMessage(Cat("init: rank 0 ", fd.status().message(),
+                       id.port == 0 ? "" : ": CKPT_PORT must be free on its host"))
+      .WithRank(0);
+}
+
+Result<Seat> SitAtHead(const JobIdentity& id, const std::string& own_address,
+                       const std::string& job_id) {
   Seat seat;
   CKPT_ASSIGN_OR_RETURN(auto pair, SocketPair());
   seat.control = std::move(pair.first);
@@ -50,8 +71,7 @@ Result<Seat> SitAtHead(const JobIdentity& id, const std::string& job_id) {
                       RandomNumber()};
   if (id.size == 1) return seat;
   uint16_t port = 0;
-  CKPT_ASSIGN_OR_RETURN(
-      seat.listening, Listen(id.one_host ? Interface::kLoopback : Interface::kAll, id.port, &port));
+  CKPT_ASSIGN_OR_RETURN(seat.listening, ListenHead(id, own_address, &port));
   if (ByToken(id)) return seat;
   Rendezvous rendezvous;
   rendezvous.port = port;
@@ -69,20 +89,23 @@ Result<Seat> SitAtHead(const JobIdentity& id, const std::string& job_id) {
 Result<Seat> Approach(const JobIdentity& id, const std::string& job_id, const Patience& patience,
                       Status* last) {
   Seat seat;
-  Endpoint to{"127.0.0.1", id.port};
+  Endpoint to = HeadByToken(id);
   if (ByToken(id)) {
-    if (!id.one_host && !id.address.empty()) to.address = id.address;
     seat.credentials = {SecretFromToken(id.token), job_id, 0};
   } else {
     CKPT_ASSIGN_OR_RETURN(const auto found, ReadRendezvous(Folder(), HashName(job_id)));
     if (!found) return seat;
-    to.port = found->port;
+    to = {"127.0.0.1", found->port};
     seat.credentials = {found->secret, job_id, found->incarnation};
   }
   auto fd = Connect(to, patience);
   ClientHandshake handshake(seat.credentials, id.rank, 0, Purpose::kControl);
-  *last = fd.ok() ? ProveSecret(fd->get(), &handshake, patience) : fd.status();
-  if (!last->ok()) return seat;
+  const Status now = fd.ok() ? ProveSecret(fd->get(), &handshake, patience) : fd.status();
+  if (!now.ok()) {
+    // What the deadline cut short says less than what was found before.
+    if (last->ok() || now.cause().sys_errno != ETIMEDOUT) *last = now;
+    return seat;
+  }
   seat.credentials.incarnation = handshake.incarnation();
   seat.coordinator_address = to.address;
   seat.control = std::move(*fd);
@@ -91,18 +114,18 @@ Result<Seat> Approach(const JobIdentity& id, const std::string& job_id, const Pa
 
 Result<Seat> FindHead(const JobIdentity& id, const std::string& job_id, TimePoint deadline,
                       const std::function<void()>& pump) {
-  const std::string where =
-      ByToken(id) ? Cat("CKPT_PORT ", id.port) : Cat(Folder(), "/", HashName(job_id));
   Status last;
-  Patience patience{kHandshakePatience, [&pump, deadline] {
+  Cause no_answer;
+  no_answer.sys_errno = ETIMEDOUT;
+  Patience patience{kHandshakePatience, [&pump, deadline, &no_answer] {
                       if (pump) pump();
                       if (Clock::now() < deadline) return Status();
-                      return Status(Code::kComm, "no time left");
+                      return Status(Code::kComm, "no answer", no_answer);
                     }};
   for (Millis pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     CKPT_ASSIGN_OR_RETURN(Seat seat, Approach(id, job_id, patience, &last));
     if (seat.control.valid()) return seat;
-    if (Clock::now() >= deadline) return NotThere(id, where, last);
+    if (Clock::now() >= deadline) return NotThere(id, job_id, last);
     if (pump) pump();
     std::this_thread::sleep_for(pause);
   }
@@ -120,10 +143,23 @@ Status ProveSecret(int fd, ClientHandshake* handshake, const Patience& patience)
   return SendFrame(fd, answer, patience);
 }
 
+Result<Fd> ListenFor(const JobIdentity& identity, const std::string& own_address, uint16_t port,
+                     uint16_t* bound) {
+  if (identity.one_host) return Listen(Interface::kLoopback, port, bound);
+  if (own_address.empty()) return Listen(Interface::kAll, port, bound);
+  return Listen(own_address, port, bound);
+}
+
 Result<Seat> TakeSeat(const JobIdentity& identity, const std::string& job_id, TimePoint deadline,
                       const std::function<void()>& pump) {
-  if (identity.rank == 0) return SitAtHead(identity, job_id);
-  return FindHead(identity, job_id, deadline, pump);
+  std::string own_address;
+  if (!identity.one_host && !identity.interface.empty()) {
+    CKPT_ASSIGN_OR_RETURN(own_address, AddressOfInterface(identity.interface, identity.address));
+  }
+  auto seat = identity.rank == 0 ? SitAtHead(identity, own_address, job_id)
+                                 : FindHead(identity, job_id, deadline, pump);
+  if (seat.ok()) seat->own_address = std::move(own_address);
+  return seat;
 }
 
 }  // namespace ckpt

@@ -37,8 +37,13 @@ struct Seat {
   Fd listening, coordinator;  // rank 0: where the others come, and the other end of `control`
   Credentials credentials;
   std::string coordinator_address;           // as this rank knows it
+  std::string own_address;                   // that of CKPT_INTERFACE; empty: all
   std::unique_ptr<Publication> publication;  // rank 0: until all have joined
 };
+
+// Where a rank listens: the loopback on one host; else `own_address`, or everywhere if it is empty.
+Result<Fd> ListenFor(const JobIdentity& identity, const std::string& own_address, uint16_t port,
+                     uint16_t* bound);
 
 // `job_id`: with context name and number.  PARTICIPANTS when rank 0 does not show up by `deadline`;
 // COMM, IO, INVALID_ARGUMENT as the parts give them.

@@ -78,6 +78,7 @@ void Fields(C& c, M& m) {
   c.List(m.job_config, 16);
   c(m.exchange_port);
   c(m.remaining_ms);
+  c(m.exchange_address);
 }
 template <typename C, Is<ArriveMsg> M>
 void Fields(C& c, M& m) {
