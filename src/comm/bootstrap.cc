@@ -33,22 +33,32 @@ Endpoint HeadByToken(const JobIdentity& id) {
   return {id.one_host || id.address.empty() ? "127.0.0.1" : id.address, id.port};
 }
 
-Status NotThere(const JobIdentity& id, const std::string& job_id, const Status& last) {
+struct Tried {
+  Status last;
+  Status refused;  // the last time somebody answered who is not this job's rank 0
+};
+
+Status NotThere(const JobIdentity& id, const std::string& job_id, const Tried& tried) {
   RankReport report;
   report.rank = 0;
   Cause cause;
   cause.rank = 0;
-  cause.sys_errno = last.cause().sys_errno;
+  cause.sys_errno = tried.last.cause().sys_errno;
   std::string text;
   if (ByToken(id)) {
-    text = Cat("init: no rank 0 at ", Show(HeadByToken(id)), " (MASTER_ADDR, CKPT_PORT) in time");
+    text = Cat("init: no rank 0 at ", Show(HeadByToken(id)),
+               " (MASTER_ADDR, CKPT_PORT) in time, for job ", Printable(job_id, 200));
   } else {
     text =
         Cat("init: rank 0 has not published its address in time (", Folder(), "/", HashName(job_id),
             "): is it running, with the same job id and context name? The ranks are taken to be "
             "on one host; CKPT_PORT and CKPT_TOKEN are needed for several");
   }
+  const Status& last = tried.last;
   if (!last.ok()) text += Cat("; last attempt: ", last.message());
+  if (!tried.refused.ok() && tried.refused.message() != last.message()) {
+    text += Cat("; before: ", tried.refused.message());
+  }
   return Status(Code::kParticipants, std::move(text), cause).WithRanks({report});
 }
 
@@ -71,8 +81,15 @@ Result<Seat> SitAtHead(const JobIdentity& id, const std::string& own_address,
                       RandomNumber()};
   if (id.size == 1) return seat;
   uint16_t port = 0;
-  CKPT_ASSIGN_OR_RETURN(seat.listening, ListenHead(id, own_address, &port));
-  if (ByToken(id)) return seat;
+  const auto listen = [&] { return ListenHead(id, own_address, &port); };
+  if (ByToken(id)) {
+    const std::string place = Cat(id.one_host ? "loopback" : own_address, " ", id.port);
+    CKPT_ASSIGN_OR_RETURN(seat.port, SharedPort::Open(place, listen));
+    seat.listening = seat.port->Duplicate();
+    if (!seat.listening.valid()) return Status(Code::kComm, "init: no descriptor left to listen");
+    return seat;
+  }
+  CKPT_ASSIGN_OR_RETURN(seat.listening, listen());
   Rendezvous rendezvous;
   rendezvous.port = port;
   rendezvous.secret = seat.credentials.secret;
@@ -85,9 +102,9 @@ Result<Seat> SitAtHead(const JobIdentity& id, const std::string& own_address,
   return seat;
 }
 
-// One attempt.  OK without a connection: rank 0 is not there yet, `*last` may say why.
+// One attempt.  OK without a connection: rank 0 is not there yet, `*tried` may say why.
 Result<Seat> Approach(const JobIdentity& id, const std::string& job_id, const Patience& patience,
-                      Status* last) {
+                      Tried* tried) {
   Seat seat;
   Endpoint to = HeadByToken(id);
   if (ByToken(id)) {
@@ -103,7 +120,8 @@ Result<Seat> Approach(const JobIdentity& id, const std::string& job_id, const Pa
   const Status now = fd.ok() ? ProveSecret(fd->get(), &handshake, patience) : fd.status();
   if (!now.ok()) {
     // What the deadline cut short says less than what was found before.
-    if (last->ok() || now.cause().sys_errno != ETIMEDOUT) *last = now;
+    if (tried->last.ok() || now.cause().sys_errno != ETIMEDOUT) tried->last = now;
+    if (fd.ok() && now.cause().sys_errno == 0) tried->refused = now;
     return seat;
   }
   seat.credentials.incarnation = handshake.incarnation();
@@ -114,7 +132,7 @@ Result<Seat> Approach(const JobIdentity& id, const std::string& job_id, const Pa
 
 Result<Seat> FindHead(const JobIdentity& id, const std::string& job_id, TimePoint deadline,
                       const std::function<void()>& pump) {
-  Status last;
+  Tried tried;
   Cause no_answer;
   no_answer.sys_errno = ETIMEDOUT;
   Patience patience{kHandshakePatience, [&pump, deadline, &no_answer] {
@@ -123,9 +141,9 @@ Result<Seat> FindHead(const JobIdentity& id, const std::string& job_id, TimePoin
                       return Status(Code::kComm, "no answer", no_answer);
                     }};
   for (Millis pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    CKPT_ASSIGN_OR_RETURN(Seat seat, Approach(id, job_id, patience, &last));
+    CKPT_ASSIGN_OR_RETURN(Seat seat, Approach(id, job_id, patience, &tried));
     if (seat.control.valid()) return seat;
-    if (Clock::now() >= deadline) return NotThere(id, job_id, last);
+    if (Clock::now() >= deadline) return NotThere(id, job_id, tried);
     if (pump) pump();
     std::this_thread::sleep_for(pause);
   }

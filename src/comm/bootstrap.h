@@ -13,6 +13,7 @@
 
 #include "comm/auth.h"
 #include "comm/comm.h"
+#include "comm/shared_port.h"
 #include "comm/socket.h"
 
 namespace ckpt {
@@ -35,6 +36,7 @@ class Publication {
 struct Seat {
   Fd control;                 // this rank's end
   Fd listening, coordinator;  // rank 0: where the others come, and the other end of `control`
+  std::shared_ptr<SharedPort> port;  // rank 0 with CKPT_PORT: of `listening`
   Credentials credentials;
   std::string coordinator_address;           // as this rank knows it
   std::string own_address;                   // that of CKPT_INTERFACE; empty: all

@@ -85,7 +85,8 @@ void Member::StartMonitor(Seat* seat, HelloMsg hello) {
       inbox_.PutCollected(round, phase, std::move(all));
     };
     coordinator_ = std::make_unique<Coordinator>(loop_, std::move(o));
-    coordinator_->Start(std::move(seat->listening), std::move(seat->coordinator));
+    coordinator_->Start(std::move(seat->listening), std::move(seat->coordinator),
+                        std::move(seat->port));
   }
   MonitorOptions m;
   m.heartbeat = options_.heartbeat;

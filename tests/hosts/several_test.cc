@@ -3,10 +3,14 @@
 //
 // Ranks on hosts of their own, with names and networks of their own, that share one root: what one
 // host does, several do (K09), and how they find each other.
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
+#include <thread>
 
 #include "hosts/hosts.h"
 #include "process/process.h"
@@ -259,6 +263,56 @@ TEST(Meeting, AnInterfaceThatAHostDoesNotHaveIsRefusedThereAndTheOthersNameThatR
     }
   });
   EXPECT_TRUE(r.ok()) << r.report();
+}
+
+TEST(Meeting, APortThatAnotherProcessHoldsIsRefusedAtOnceAndThatProcessNamed) {
+  Hosts hosts(1);
+  NEED_HOSTS(hosts);
+  Scratch scratch;
+  const Result r = RunOn(hosts, Job(1, 2), 2, [&](Rank& rank) {
+    if (rank.is(1)) {
+      const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in6 all{};
+      all.sin6_family = AF_INET6;
+      all.sin6_port = htons(4711);
+      EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&all), sizeof all), 0);
+      EXPECT_EQ(listen(fd, 1), 0);
+      rank.Put("pid", std::to_string(getpid()));
+      rank.Barrier("held");
+      rank.Barrier("refused");
+      return;
+    }
+    rank.Barrier("held");
+    Ctx ctx({.root = scratch / "root", .timeout_ms = 20'000});
+    EXPECT_STATUS(ctx.init(), CKPT_ERR_COMM);
+    EXPECT_EQ(ctx.init().cause.sys_errno, EADDRINUSE);
+    EXPECT_LT(ctx.init().seconds, 5);
+    EXPECT_SAYS(ctx.init(), "4711");
+    rank.Put("message", ctx.init().message);
+    rank.Barrier("refused");
+  });
+  ASSERT_TRUE(r.ok()) << r.report();
+  EXPECT_NE(r.get(0, "message").find("process " + r.get(1, "pid") + " ("), std::string::npos)
+      << r.get(0, "message");
+}
+
+TEST(Meeting, SeveralContextsShareThePortInOneProcess) {
+  Hosts hosts(2);
+  NEED_HOSTS(hosts);
+  Scratch scratch;
+  const Result r = RunOn(hosts, Job(2, 2), 2, [&](Rank& rank) {
+    // Each on a thread of its own, so that rank 0 is in several inits at once.
+    std::vector<std::thread> threads;
+    for (const std::string name : {"a", "b", "c"})
+      threads.emplace_back([&rank, &scratch, name] {
+        Trainer t(rank, {.root = scratch / name, .name = name, .timeout_ms = 20'000}, 1);
+        for (const int64_t step : {1, 2}) EXPECT_OK(t.Save(step));
+        EXPECT_OK(t.ctx.Finalize(20'000));
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_TRUE(r.ok()) << r.report();
+  for (const std::string name : {"a", "b", "c"}) ExpectFileHolds(scratch / name, 2, 1);
 }
 
 TEST(Meeting, ACoordinatorThatCannotBeReachedIsNamedWithItsAddress) {
