@@ -49,6 +49,27 @@ Bytes Mac(const Credentials& who, Side side, Purpose purpose, int32_t server_ran
   return mac;
 }
 
+// Says only that the secret is known, whatever the job.
+Bytes SecretMac(const std::string& secret, std::string_view client_nonce,
+                std::string_view server_nonce) {
+  return Mac({secret, "", 0}, {"secret", -1}, Purpose::kControl, -1, client_nonce, server_nonce);
+}
+
+struct Greeting {
+  Purpose purpose = Purpose::kControl;
+  std::string nonce, tag;
+};
+
+bool Parse(std::string_view frame, Greeting* out) {
+  WireReader r(frame);
+  const uint32_t magic = r.U32();
+  out->purpose = static_cast<Purpose>(r.U8());
+  out->nonce = r.Str();
+  out->tag = r.Str();
+  return r.AtEnd() && magic == kMagic && out->nonce.size() == kNonceBytes &&
+         out->tag.size() == 2 * crypto_generichash_BYTES_MIN;
+}
+
 bool Equal(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -86,20 +107,24 @@ std::string HashName(std::string_view job_id) {
   return out;
 }
 
+std::string TagOfGreeting(std::string_view frame) {
+  Greeting greeting;
+  return Parse(frame, &greeting) ? greeting.tag : "";
+}
+
 Status ServerHandshake::Take(std::string_view frame, Bytes* reply) {
   WireReader r(frame);
   if (client_nonce_.empty()) {
-    const uint32_t magic = r.U32();
-    const auto purpose = static_cast<Purpose>(r.U8());
-    std::string nonce = r.Str();
-    if (!r.AtEnd() || magic != kMagic || purpose != purpose_ || nonce.size() != kNonceBytes) {
+    Greeting greeting;
+    if (!Parse(frame, &greeting) || greeting.purpose != purpose_) {
       return Refused("not a greeting of this library");
     }
-    client_nonce_ = std::move(nonce);
+    client_nonce_ = std::move(greeting.nonce);
     server_nonce_ = Random(kNonceBytes);
     WireWriter w;
     w.U64(credentials_.incarnation);
     w.Str(server_nonce_);
+    w.Str(SecretMac(credentials_.secret, client_nonce_, server_nonce_));
     w.Str(Mac(credentials_, {"server", own_rank_}, purpose_, own_rank_, client_nonce_,
               server_nonce_));
     *reply = w.Take();
@@ -132,6 +157,7 @@ Bytes ClientHandshake::Hello() const {
   w.U32(kMagic);
   w.U8(static_cast<uint8_t>(purpose_));
   w.Str(nonce_);
+  w.Str(HashName(credentials_.job_id));
   return w.Take();
 }
 
@@ -139,13 +165,17 @@ Result<Bytes> ClientHandshake::Answer(std::string_view challenge) {
   WireReader r(challenge);
   const uint64_t incarnation = r.U64();
   const std::string server_nonce = r.Str();
+  const std::string secret_mac = r.Str();
   const std::string mac = r.Str();
   if (!r.AtEnd() || server_nonce.size() != kNonceBytes) return Refused("malformed challenge");
+  if (!Equal(secret_mac, SecretMac(credentials_.secret, nonce_, server_nonce))) {
+    return Refused("the other side did not prove the job's secret (is CKPT_TOKEN the same?)");
+  }
   if (credentials_.incarnation == 0) credentials_.incarnation = incarnation;
   if (incarnation != credentials_.incarnation) return Refused("another incarnation of the job");
   if (!Equal(mac, Mac(credentials_, {"server", server_rank_}, purpose_, server_rank_, nonce_,
                       server_nonce))) {
-    return Refused("the other side did not prove the job's secret");
+    return Refused("another job, restart or context of it listens there");
   }
   WireWriter w;
   w.I32(own_rank_);

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Proof that both ends of a connection know the job's secret, before anything else is parsed:
-//   client -> server  magic, purpose, nonce
-//   server -> client  incarnation, nonce, MAC
+//   client -> server  magic, purpose, nonce, tag of the job id
+//   server -> client  incarnation, nonce, MAC of the secret alone, MAC
 //   client -> server  rank, incarnation, MAC
-// Each MAC covers both nonces, the purpose, the job id, the incarnation, and the server's rank; the
-// client's also its own rank.  Pure functions over bytes, apart from the random numbers.
-// Test: tests/unit/comm/parts_test.cc
+// The tag says which of several contexts on one port is asked for.  The MAC of the secret alone
+// tells another job from another token.  Each other MAC covers both nonces, the purpose, the job
+// id, the incarnation, and the server's rank; the client's also its own rank.  Pure functions over
+// bytes, apart from the random numbers. Test: tests/unit/comm/parts_test.cc
 #ifndef CKPT_COMM_AUTH_H_
 #define CKPT_COMM_AUTH_H_
 
@@ -39,6 +40,9 @@ uint64_t RandomNumber();
 std::string SecretFromToken(std::string_view token);
 // 32 hexadecimal digits; not reversible to the job id.
 std::string HashName(std::string_view job_id);
+
+// The tag of a greeting; empty if it is none.
+std::string TagOfGreeting(std::string_view frame);
 
 // One connection's server side.  One thread at a time.
 class ServerHandshake {

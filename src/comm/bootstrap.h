@@ -13,6 +13,7 @@
 
 #include "comm/auth.h"
 #include "comm/comm.h"
+#include "comm/shared_port.h"
 #include "comm/socket.h"
 
 namespace ckpt {
@@ -35,10 +36,16 @@ class Publication {
 struct Seat {
   Fd control;                 // this rank's end
   Fd listening, coordinator;  // rank 0: where the others come, and the other end of `control`
+  std::shared_ptr<SharedPort> port;  // rank 0 with CKPT_PORT: of `listening`
   Credentials credentials;
   std::string coordinator_address;           // as this rank knows it
+  std::string own_address;                   // that of CKPT_INTERFACE; empty: all
   std::unique_ptr<Publication> publication;  // rank 0: until all have joined
 };
+
+// Where a rank listens: the loopback on one host; else `own_address`, or everywhere if it is empty.
+Result<Fd> ListenFor(const JobIdentity& identity, const std::string& own_address, uint16_t port,
+                     uint16_t* bound);
 
 // `job_id`: with context name and number.  PARTICIPANTS when rank 0 does not show up by `deadline`;
 // COMM, IO, INVALID_ARGUMENT as the parts give them.

@@ -33,6 +33,7 @@ struct JobIdentity {
   uint16_t port = 0;    // CKPT_PORT, 0 = none
   std::string token;    // CKPT_TOKEN
   std::string address;  // MASTER_ADDR: where rank 0 listens when there is a port; empty = this host
+  std::string interface;  // CKPT_INTERFACE; read when there are several hosts; empty = all
 };
 // AUTO (docs/contract.md): the first complete pair of environment variables; half a pair or a value
 // that is not a number: INVALID_ARGUMENT naming it.  `get` is std::getenv in production.

@@ -52,11 +52,12 @@ Coordinator::~Coordinator() {
   for (const auto& conn : strangers_) conn->Close();
 }
 
-void Coordinator::Start(Fd listening, Fd own) {
+void Coordinator::Start(Fd listening, Fd own, std::shared_ptr<SharedPort> port) {
   if (listening.valid()) {
     listener_ = std::make_unique<Listener>(
         loop_, std::move(listening), options_.credentials, 0, Purpose::kControl,
-        [this](int32_t rank, std::shared_ptr<Conn> conn) { Admit(rank, std::move(conn)); });
+        [this](int32_t rank, std::shared_ptr<Conn> conn) { Admit(rank, std::move(conn)); },
+        std::move(port));
   }
   auto conn = Conn::Adopt(loop_, std::move(own), kMaxHello);
   conn->Start({});

@@ -39,8 +39,9 @@ class Coordinator {
   Coordinator(Loop& loop, CoordinatorOptions options);
   ~Coordinator();
 
-  // `listening` may be empty (size 1); `own` is the coordinator's end of rank 0's own connection.
-  void Start(Fd listening, Fd own);
+  // `listening` may be empty (size 1); `own` is the coordinator's end of rank 0's own connection;
+  // `port`: what `listening` is a duplicate of, if it is shared.
+  void Start(Fd listening, Fd own, std::shared_ptr<SharedPort> port = {});
   // The recipe.
   void Publish(uint64_t round, uint32_t phase, const Status& status, std::vector<Bytes> payloads,
                bool last);

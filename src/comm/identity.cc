@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "comm/comm.h"
+#include "comm/interfaces.h"
 #include "comm/proc.h"
 #include "util/text.h"
 
@@ -165,7 +166,8 @@ Result<JobIdentity> IdentityFromEnvironment(const Get& get) {
     id.port = static_cast<uint16_t>(number);
   }
   id.token = OrEmpty(get, "CKPT_TOKEN");
-  id.address = OrEmpty(get, "MASTER_ADDR");
+  id.address = WithoutBrackets(OrEmpty(get, "MASTER_ADDR"));
+  id.interface = OrEmpty(get, "CKPT_INTERFACE");
   CKPT_ASSIGN_OR_RETURN(const Hosts hosts, CountHosts(get, id.size));
   CKPT_RETURN_IF_ERROR(CheckHosts(hosts, &id));
   CKPT_ASSIGN_OR_RETURN(id.job_id, JobId(get, id.one_host));

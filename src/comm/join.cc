@@ -135,7 +135,8 @@ Status Join::Lost(int32_t rank) const {
 std::vector<Endpoint> Join::Endpoints() const {
   std::vector<Endpoint> out;
   for (const auto& member : hellos_) {
-    const std::string& address = member->address;
+    const std::string& given = member->hello.exchange_address;
+    const std::string& address = given.empty() ? member->address : given;
     const bool local = address.empty() || address.starts_with("127.") || address == "::1";
     out.push_back({local ? "" : address, static_cast<uint16_t>(member->hello.exchange_port)});
   }

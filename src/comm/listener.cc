@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <list>
+#include <utility>
 
 namespace ckpt {
 namespace {
@@ -25,6 +26,7 @@ struct Listener::Pending {
   std::shared_ptr<Conn> conn;
   ServerHandshake handshake;
   Timer timer;
+  bool routed = false;  // to this context, which is so for all where the port is not shared
 };
 
 struct Listener::Impl {
@@ -33,9 +35,12 @@ struct Listener::Impl {
   const int32_t own_rank;
   const Purpose purpose;
   OnPeer on_peer;
-  std::list<std::shared_ptr<Pending>> pending;  // oldest first
+  const std::shared_ptr<SharedPort> port;
+  const std::string tag = HashName(credentials.job_id);
+  std::list<std::shared_ptr<Pending>> pending = {};  // oldest first
 
-  void Accept(Fd fd, const std::weak_ptr<Impl>& weak);
+  std::shared_ptr<Pending> Accept(Fd fd, const std::weak_ptr<Impl>& weak);
+  bool BelongsToAnother(const std::shared_ptr<Pending>& p, std::string_view frame);
   void Take(const std::shared_ptr<Pending>& p, std::string_view frame);
   void Drop(const std::shared_ptr<Pending>& p) {
     p->timer.Cancel();
@@ -44,7 +49,7 @@ struct Listener::Impl {
   }
 };
 
-void Listener::Impl::Accept(Fd fd, const std::weak_ptr<Impl>& weak) {
+std::shared_ptr<Listener::Pending> Listener::Impl::Accept(Fd fd, const std::weak_ptr<Impl>& weak) {
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (pending.size() >= kMaxPending) Drop(pending.front());
@@ -64,9 +69,19 @@ void Listener::Impl::Accept(Fd fd, const std::weak_ptr<Impl>& weak) {
                     if (self && it) self->Take(it, frame);
                   },
                   [drop](const std::string&) { drop(); }});
+  return p;
+}
+
+bool Listener::Impl::BelongsToAnother(const std::shared_ptr<Pending>& p, std::string_view frame) {
+  if (!port || std::exchange(p->routed, true)) return false;
+  const std::string asked = TagOfGreeting(frame);
+  // What nobody asked for is answered here: the challenge tells the peer that it is at another job.
+  return asked != tag && port->Hand(
+                             asked, [&p] { return p->conn->Duplicate(); }, Bytes(frame));
 }
 
 void Listener::Impl::Take(const std::shared_ptr<Pending>& p, std::string_view frame) {
+  if (BelongsToAnother(p, frame)) return Drop(p);
   Bytes reply;
   if (!p->handshake.Take(frame, &reply).ok()) return Drop(p);
   if (!reply.empty()) p->conn->Send(std::move(reply));
@@ -77,16 +92,31 @@ void Listener::Impl::Take(const std::shared_ptr<Pending>& p, std::string_view fr
 }
 
 Listener::Listener(Loop& loop, Fd listening, Credentials credentials, int32_t own_rank,
-                   Purpose purpose, OnPeer on_peer)
+                   Purpose purpose, OnPeer on_peer, std::shared_ptr<SharedPort> port)
     : impl_(std::make_shared<Impl>(
-          Impl{loop, std::move(credentials), own_rank, purpose, std::move(on_peer), {}})) {
+          Impl{loop, std::move(credentials), own_rank, purpose, std::move(on_peer), port})),
+      port_(std::move(port)) {
   const std::weak_ptr<Impl> weak = impl_;
+  if (port_) {
+    number_ = port_->Add(impl_->tag, [weak, &loop](Fd fd, Bytes greeting) {
+      // Shared: handlers are copied.
+      const auto handed = std::make_shared<Fd>(std::move(fd));
+      loop.Post([weak, handed, greeting = std::move(greeting)] {
+        const auto self = weak.lock();
+        if (!self || !handed->valid()) return;
+        const auto p = self->Accept(std::move(*handed), weak);
+        p->routed = true;
+        self->Take(p, greeting);
+      });
+    });
+  }
   acceptor_ = std::make_unique<Acceptor>(loop, std::move(listening), [weak](Fd fd) {
     if (const auto self = weak.lock()) self->Accept(std::move(fd), weak);
   });
 }
 
 Listener::~Listener() {
+  if (port_) port_->Remove(number_);
   acceptor_.reset();
   while (!impl_->pending.empty()) impl_->Drop(impl_->pending.front());
 }

@@ -12,6 +12,7 @@
 
 #include "comm/auth.h"
 #include "comm/net.h"
+#include "comm/shared_port.h"
 
 namespace ckpt {
 
@@ -20,14 +21,17 @@ class Listener {
   // A connection whose peer has proved to be `rank`; the receiver sets its handlers at once.
   using OnPeer = std::function<void(int32_t rank, std::shared_ptr<Conn> conn)>;
 
+  // `port`: what `listening` is a duplicate of, if other contexts may listen there too.
   Listener(Loop& loop, Fd listening, Credentials credentials, int32_t own_rank, Purpose purpose,
-           OnPeer on_peer);
+           OnPeer on_peer, std::shared_ptr<SharedPort> port = {});
   ~Listener();
 
  private:
   struct Pending;
   struct Impl;
   std::shared_ptr<Impl> impl_;
+  const std::shared_ptr<SharedPort> port_;
+  uint64_t number_ = 0;  // in port_
   std::unique_ptr<Acceptor> acceptor_;
 };
 

@@ -40,8 +40,10 @@ Status Member::Join() {
   CKPT_RETURN_IF_ERROR(StartAuth());
   CKPT_ASSIGN_OR_RETURN(Seat seat, TakeSeat(identity_, job_id, deadline, options_.pump));
   uint16_t port = 0;
-  if (identity_.size > 1) CKPT_RETURN_IF_ERROR(OpenExchange(seat.credentials, &port));
-  StartMonitor(&seat, Hello(port, deadline));
+  if (identity_.size > 1) CKPT_RETURN_IF_ERROR(OpenExchange(seat, &port));
+  HelloMsg hello = Hello(port, deadline);
+  hello.exchange_address = seat.own_address;
+  StartMonitor(&seat, std::move(hello));
   RosterMsg roster;
   CKPT_RETURN_IF_ERROR(inbox_.WaitRoster(deadline + kAnswerGrace, &roster));
   if (roster.exchange.size() != static_cast<size_t>(identity_.size)) {
@@ -51,11 +53,10 @@ Status Member::Join() {
   return Status();
 }
 
-Status Member::OpenExchange(const Credentials& credentials, uint16_t* port) {
-  const auto where = identity_.one_host ? Interface::kLoopback : Interface::kAll;
-  CKPT_ASSIGN_OR_RETURN(Fd listening, Listen(where, 0, port));
+Status Member::OpenExchange(const Seat& seat, uint16_t* port) {
+  CKPT_ASSIGN_OR_RETURN(Fd listening, ListenFor(identity_, seat.own_address, 0, port));
   exchange_server_ =
-      std::make_unique<ExchangeServer>(std::move(listening), credentials, identity_.rank);
+      std::make_unique<ExchangeServer>(std::move(listening), seat.credentials, identity_.rank);
   return Status();
 }
 
@@ -84,7 +85,8 @@ void Member::StartMonitor(Seat* seat, HelloMsg hello) {
       inbox_.PutCollected(round, phase, std::move(all));
     };
     coordinator_ = std::make_unique<Coordinator>(loop_, std::move(o));
-    coordinator_->Start(std::move(seat->listening), std::move(seat->coordinator));
+    coordinator_->Start(std::move(seat->listening), std::move(seat->coordinator),
+                        std::move(seat->port));
   }
   MonitorOptions m;
   m.heartbeat = options_.heartbeat;

@@ -50,7 +50,7 @@ class Member {
 
  private:
   void StartMonitor(Seat* seat, HelloMsg hello);
-  Status OpenExchange(const Credentials& credentials, uint16_t* port);
+  Status OpenExchange(const Seat& seat, uint16_t* port);
   HelloMsg Hello(uint16_t exchange_port, TimePoint deadline) const;
   void ConnectExchange(const Seat& seat, std::vector<Endpoint> peers);
 

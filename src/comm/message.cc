@@ -84,6 +84,7 @@ void Fields(C& c, M& m) {
     if (m.exchange_port > UINT16_MAX) c.ok = false;
   }
   c(m.remaining_ms);
+  c(m.exchange_address);
 }
 template <typename C, Is<ArriveMsg> M>
 void Fields(C& c, M& m) {

@@ -43,7 +43,8 @@ struct HelloMsg {
   std::string library_build;
   std::vector<Field> job_config;
   uint32_t exchange_port = 0;
-  uint64_t remaining_ms = 0;  // until this rank's own init deadline
+  uint64_t remaining_ms = 0;          // until this rank's own init deadline
+  std::string exchange_address = {};  // empty: where this connection comes from
 };
 
 struct ArriveMsg {

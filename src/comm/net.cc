@@ -4,6 +4,7 @@
 // The event loop on standalone Asio.  Test: tests/unit/comm/group_test.cc, stranger_test.cc
 #include "comm/net.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -137,6 +138,7 @@ class AsioConn : public Conn, public std::enable_shared_from_this<AsioConn> {
   bool sending() const override { return !queue_.empty(); }
   bool closed() const override { return closed_; }
   const std::string& peer_address() const override { return address_; }
+  Fd Duplicate() override { return Fd(::fcntl(socket_.native_handle(), F_DUPFD_CLOEXEC, 0)); }
   void Close() override;
   void Finish() override {
     finishing_ = true;

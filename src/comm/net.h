@@ -83,6 +83,9 @@ class Conn {
   virtual bool sending() const = 0;
   virtual bool closed() const = 0;
   virtual const std::string& peer_address() const = 0;
+  // A descriptor of its own for the same connection, so that another loop can go on with it after
+  // Close(); what has been read stays read.  Invalid: out of descriptors.
+  virtual Fd Duplicate() = 0;
   virtual void Close() = 0;
   // Sends what is queued and says that no more will come; on_closed follows when the other side
   // closes.  Frames that still come are dropped.  So nothing sent is lost to a reset.

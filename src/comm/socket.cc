@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "comm/interfaces.h"
 #include "util/text.h"
 #include "util/wire.h"
 
@@ -101,7 +102,9 @@ Result<Fd> ConnectTo(const addrinfo& target, const Patience& patience) {
   for (;;) {
     pollfd p{fd.get(), POLLOUT, 0};
     if (::poll(&p, 1, 0) > 0) break;
-    CKPT_RETURN_IF_ERROR(stall.Wait(fd.get(), POLLOUT));
+    if (const Status wait = stall.Wait(fd.get(), POLLOUT); !wait.ok()) {
+      return wait.WithMessage(Cat("connect: ", wait.message()));
+    }
   }
   int error = 0;
   socklen_t length = sizeof error;
@@ -124,22 +127,47 @@ Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+std::string Show(const Endpoint& endpoint) {
+  const bool colons = endpoint.address.find(':') != std::string::npos;
+  return Cat(colons ? "[" : "", endpoint.address, colons ? "]:" : ":", endpoint.port);
+}
+
+namespace {
+
+Result<Fd> Bound(Result<Fd> fd, const std::string& address, uint16_t port, uint16_t* bound) {
+  if (!fd.ok()) {
+    std::string text = Cat("cannot listen on TCP port ", port, address.empty() ? "" : " of ",
+                           address, ": ", fd.status().message());
+    if (fd.status().cause().sys_errno == EADDRINUSE) text += Cat("; ", WhoListens(port));
+    return fd.status().WithMessage(std::move(text));
+  }
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (::getsockname(fd->get(), reinterpret_cast<sockaddr*>(&name), &length) != 0) {
+    return SocketError(errno, "getsockname");
+  }
+  *bound = name.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(name).sin6_port)
+                                      : ntohs(reinterpret_cast<const sockaddr_in&>(name).sin_port);
+  return fd;
+}
+
+}  // namespace
+
 Result<Fd> Listen(Interface where, uint16_t port, uint16_t* bound) {
   auto fd =
       where == Interface::kLoopback ? ListenIpv4(INADDR_LOOPBACK, port) : ListenEverywhere(port);
-  if (!fd.ok()) {
-    return fd.status().WithMessage(
-        Cat("rank cannot listen on TCP port ", port, ": ", fd.status().message()));
-  }
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  if (::getsockname(fd->get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return SocketError(errno, "getsockname");
-  }
-  *bound = address.ss_family == AF_INET6
-               ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
-               : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  return fd;
+  return Bound(std::move(fd), "", port, bound);
+}
+
+Result<Fd> Listen(const std::string& address, uint16_t port, uint16_t* bound) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(address.c_str(), Cat(port).c_str(), &hints, &list);
+  if (error != 0) return Status(Code::kComm, Cat("address ", address, ": ", ::gai_strerror(error)));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
+  return Bound(ListenOn(list->ai_family, list->ai_addr, list->ai_addrlen), address, port, bound);
 }
 
 Result<Fd> Connect(const Endpoint& to, const Patience& patience) {

@@ -47,8 +47,15 @@ struct Patience {
 
 enum class Interface { kLoopback, kAll };
 
-// `port` 0: any; *bound is the one taken.  COMM with errno and port.
+// "10.0.0.1:80", "[fd00::1]:80".
+std::string Show(const Endpoint& endpoint);
+
+// `port` 0: any; *bound is the one taken.  COMM with errno and port; the text of a port in use
+// names its holder.
 Result<Fd> Listen(Interface where, uint16_t port, uint16_t* bound);
+// `address`: numeric, one of this host's.
+Result<Fd> Listen(const std::string& address, uint16_t port, uint16_t* bound);
+// Tries every address of the name in turn.  COMM with the last errno; ETIMEDOUT: no answer.
 Result<Fd> Connect(const Endpoint& to, const Patience& patience);
 Result<std::pair<Fd, Fd>> SocketPair();
 
