@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,10 @@ struct ckpt_error {
 struct ckpt_ctx {
   pid_t pid = 0;  // of the process that made it (R8)
   std::shared_ptr<ckpt::Session> session;
+  // Calls of ckpt_notify_signal, and how many of them an advise has told to all ranks.  Counts, so
+  // that a signal during an advise is left for the next one.
+  std::atomic<uint32_t> notified{0}, told{0};
+  static_assert(std::atomic<uint32_t>::is_always_lock_free, "touched by signal handlers");
 };
 
 struct ckpt_state {

@@ -44,12 +44,6 @@ Status RequestError(const ckpt_request* r, const char* function) {
 
 using namespace ckpt::capi;  // NOLINT: the entries below are C
 
-void ckpt_notify_signal(ckpt_ctx*, int32_t) noexcept {}
-
-ckpt_status ckpt_advise(ckpt_ctx* c, int64_t, ckpt_advice*, ckpt_error** err) noexcept {
-  return Later(c, "ckpt_advise", err);
-}
-
 ckpt_status ckpt_background(ckpt_ctx* c, uint32_t, ckpt_error** err) noexcept {
   return Later(c, "ckpt_background", err);
 }

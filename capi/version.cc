@@ -12,7 +12,7 @@ constexpr std::string_view kFeatures[] = {
     "comm.env",    "comm.self",     "io.direct",     "load.convert",  "load.latest",
     "load.step",   "replica.check", "reader.blob",   "reader.verify", "save.cast",
     "save.keep",   "save.replace",  "load.fallback", "pin",           "retention",
-    "state.alias", "state.rename",  "state.strides",
+    "state.alias", "state.rename",  "state.strides", "advise",
 };
 
 }  // namespace

@@ -90,11 +90,11 @@ CKPT_API const char* ckpt_version_string(void) CKPT_NOEXCEPT;
 
 /* 1 if this library has the optional part `name`, else 0 (also for NULL and for names that it does
  * not know).  Any thread, any time.  [cb]
- *   in this version: "comm.env" "comm.self" "io.direct" "load.convert" "load.fallback"
+ *   in this version: "advise" "comm.env" "comm.self" "io.direct" "load.convert" "load.fallback"
  * "load.latest" "load.step" "pin" "reader.blob" "reader.verify" "replica.check" "retention"
  *                    "save.cast" "save.keep" "save.replace" "state.alias" "state.rename"
  *                    "state.strides"
- *   not yet:         "advise" "background" "comm.tcp" "comm.mpi" "comm.nccl" "comm.vtable"
+ *   not yet:         "background" "comm.tcp" "comm.mpi" "comm.nccl" "comm.vtable"
  *                    "device.cuda" "io.uring" "reader.map" "reader.read" "save.async" "save.lazy"
  */
 CKPT_API int32_t ckpt_has_feature(const char* name) CKPT_NOEXCEPT;
@@ -329,8 +329,8 @@ CKPT_API int32_t ckpt_size(const ckpt_ctx* c) CKPT_NOEXCEPT;
  * thread.  [cb] */
 CKPT_API void ckpt_set_phase(ckpt_ctx* c, const char* phase, int64_t step) CKPT_NOEXCEPT;
 
-/* Tells the library of a signal (its number, or 0), for ckpt_advise.  Async-signal-safe.  [cb]
- * [not in this version: does nothing] */
+/* Tells the library of a signal (its number, or 0), for ckpt_advise: to be called by the host's own
+ * handler.  Async-signal-safe.  NULL context: nothing.  Until ckpt_ctx_free is called.  [cb] */
 CKPT_API void ckpt_notify_signal(ckpt_ctx* c, int32_t what) CKPT_NOEXCEPT;
 
 /* Flags of ckpt_advice */
@@ -340,12 +340,15 @@ CKPT_API void ckpt_notify_signal(ckpt_ctx* c, int32_t what) CKPT_NOEXCEPT;
 typedef struct ckpt_advice {
   uint32_t struct_size;  /* in: sizeof; out: bytes written */
   uint32_t flags;        /* CKPT_ADVICE_* */
-  int64_t next_step;     /* when to ask again */
-  uint64_t seconds_left; /* until the process is to end; 0 = not known */
+  int64_t next_step;     /* when to ask again: step + 1 in this version */
+  uint64_t seconds_left; /* until the process is to end; 0 = not known, always so in this version */
 } ckpt_advice;
 
-/* Should the job save or end now?  The same answer on all ranks.  [collective]
- * [not in this version: UNSUPPORTED, at once and on every rank that calls] */
+/* Should the job save or end now?  The same answer on all ranks: SAVE_NOW and EXIT_SOON if any rank
+ * was told of a signal (ckpt_notify_signal) that no advise has answered yet, else no flag.  A
+ * signal is answered once; after a failed advise the next one answers it.  One that comes while an
+ * advise runs is for this or the next one.  `step` must agree.  On error *out is all zero.
+ *   INVALID_ARGUMENT (step below 0, out), PARTICIPANTS, MISMATCH  [collective] */
 CKPT_API ckpt_status ckpt_advise(ckpt_ctx* c, int64_t step, ckpt_advice* out,
                                  ckpt_error** err) CKPT_NOEXCEPT;
 

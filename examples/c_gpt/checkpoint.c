@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All that a trainer has to tell the checkpoint library: what it holds, once; then save and load.
+#define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +76,16 @@ static void AddBlob(trainer* t, uint32_t scope, const char* name, void* data, ui
   Check(t, t->api.state_add_blob(t->state, &blob, NULL, &t->err), name);
 }
 
+static trainer* job;  // whose SIGTERM it is
+
+static void OnSignal(int number) { job->api.notify_signal(job->ctx, number); }
+
+static void HandleSigterm(trainer* t) {
+  struct sigaction action = {.sa_handler = OnSignal, .sa_flags = SA_RESTART};
+  job = t;
+  sigaction(SIGTERM, &action, NULL);
+}
+
 void checkpoint_open(trainer* t) {
   void* library = dlopen(t->lib, RTLD_NOW | RTLD_LOCAL);
 #define CKPT_FIND(name) Find(t, library, "ckpt_" #name, &t->api.name);
@@ -92,6 +104,7 @@ void checkpoint_open(trainer* t) {
                    "\"n_embd\": %d, \"n_head\": %d, \"n_layer\": %d}\n",
                    kVocab, kContext, kWidth, kHeads, kLayers);
   if (t->rank == 0) AddBlob(t, CKPT_BLOB_FILE, "config.json", t->config_json, (uint64_t)n);
+  HandleSigterm(t);
 }
 
 void checkpoint_load(trainer* t) {
@@ -129,8 +142,18 @@ ckpt_status checkpoint_save(trainer* t, const char* tag, uint64_t timeout_ms) {
   return t->api.save_collective(t->ctx, t->state, &save, NULL, NULL, &t->err);
 }
 
+int checkpoint_must_end(trainer* t) {
+  ckpt_advice advice = {.struct_size = sizeof advice};
+  if (t->api.advise(t->ctx, t->position[0], &advice, &t->err) != CKPT_OK) {
+    printf("rank %d: advise failed: %s\n", t->rank, t->api.error_message(t->err));
+    t->api.error_free(t->err);
+  }
+  return (advice.flags & CKPT_ADVICE_EXIT_SOON) != 0;
+}
+
 void checkpoint_close(trainer* t) {
   Check(t, t->api.finalize(t->ctx, 60000, &t->err), "ckpt_finalize");
+  signal(SIGTERM, SIG_DFL);  // the handler uses the context
   t->api.state_free(t->state);
   t->api.ctx_free(t->ctx);
 }

@@ -79,8 +79,11 @@ int main(int argc, char** argv) {
   while (rc == 0 && t.position[0] < t.steps) {
     float loss = trainer_step(&t);
     if (t.rank == 0) printf("step %" PRId64 " loss %.6f bits %a\n", t.position[0], loss, loss);
-    if (t.position[0] % t.save_every == 0) Save(&t);
+    const int must_end = checkpoint_must_end(&t);
+    if (must_end || t.position[0] % t.save_every == 0) Save(&t);
     if (t.position[0] == t.kill_in_save) rc = 3;  // no event came in the middle of that save
+    if (must_end && t.rank == 0) printf("SIGTERM: ends after step %" PRId64 "\n", t.position[0]);
+    if (must_end) break;
   }
   if (rc == 3) fprintf(stderr, "c_gpt: rank %d met no progress event to die at\n", t.rank);
   if (t.ctx != NULL) checkpoint_close(&t);

@@ -14,6 +14,7 @@ enum { kBatch = 12 };  // sequences of a step, of all ranks together; at most so
 #define CKPT_FUNCTIONS(X)                                                                     \
   X(init) X(finalize) X(ctx_free) X(set_phase)                                                \
   X(state_new) X(state_add_tensors) X(state_add_blob) X(state_free) X(save_collective) X(load) \
+  X(notify_signal) X(advise)                                                                  \
   X(error_message) X(error_rank_count) X(error_rank) X(error_get_cause) X(error_free)
 // clang-format on
 #define CKPT_MEMBER(name) __typeof__(ckpt_##name)* name;
@@ -53,6 +54,7 @@ void trainer_phase(trainer* t, const char* phase);  // what to tell peers that a
 void checkpoint_open(trainer* t);
 void checkpoint_load(trainer* t);  // the newest one, if there is any
 ckpt_status checkpoint_save(trainer* t, const char* tag, uint64_t timeout_ms);
+int checkpoint_must_end(trainer* t);  // true: a rank, any of them, was sent SIGTERM
 void checkpoint_close(trainer* t);
 
 // In ../c_gpt_quickstart.c: nothing that training needs.

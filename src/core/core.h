@@ -190,6 +190,9 @@ class Session {
   virtual Status MarkBad(int64_t step) = 0;
   virtual Result<int64_t> Latest() = 0;  // newest committed step in the root; not collective
   virtual Status Usable() const = 0;     // OK, STATE after finalize, FORKED in a child
+  // Collective: whether any rank came with `signalled`, the same on all.  A `local` error found by
+  // capi is brought to the peers likewise.
+  virtual Result<bool> Advise(int64_t step, bool signalled, const Status& local) = 0;
 };
 
 // --- inspection: no session

@@ -127,6 +127,7 @@ class SessionImpl final : public Session, public std::enable_shared_from_this<Se
   Status Load(State& state, const LoadOptions& options, OpResult* result) override;
   Status Finalize(uint64_t timeout_ms) override;
   Status ArriveWithError(bool save, int64_t step, const Status& error) override;
+  Result<bool> Advise(int64_t step, bool signalled, const Status& local) override;
   int32_t rank() const override { return group_->rank(); }
   int32_t size() const override { return group_->size(); }
   void SetPhase(const char* phase, int64_t step) override;
