@@ -35,8 +35,10 @@ Monitor::~Monitor() {
 void Monitor::Start(Fd control, HelloMsg hello) {
   hello.host = host_;
   conn_ = Conn::Adopt(loop_, std::move(control), options_.max_message_bytes);
-  conn_->Start({[this](std::string_view frame) { Take(frame); },
-                [this](const std::string& why) { Lost(Condition::kDead, why); }});
+  conn_->Start(
+      {[this](std::string_view frame) { Take(frame); },
+       // End of file on one rank, reset by peer on another: the text must be one on all.
+       [this](const std::string&) { Lost(Condition::kDead, "its connection is closed"); }});
   conn_->Send(Encode(hello));
   last_tick_ = Clock::now();
   Tick();
