@@ -17,27 +17,6 @@ std::string Now() {
   return std::to_string(static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9);
 }
 
-const char* ConditionName(uint32_t condition) {
-  switch (condition) {
-    case CKPT_RANK_ALIVE_ELSEWHERE:
-      return "alive elsewhere";
-    case CKPT_RANK_UNRESPONSIVE:
-      return "unresponsive";
-    case CKPT_RANK_DEAD:
-      return "dead";
-    case CKPT_RANK_DISAGREES:
-      return "disagrees";
-    case CKPT_RANK_FAILED:
-      return "failed";
-    case CKPT_RANK_UNKNOWN:
-      return "unknown";
-    case CKPT_RANK_LEFT:
-      return "left";
-    default:
-      return "no condition";
-  }
-}
-
 // "1 3 dead": ranks by condition, or the rank of the cause where nobody has a report.
 std::string Named(const Outcome& o) {
   std::string text;
@@ -58,6 +37,27 @@ std::string Numbers(const std::set<int>& ranks) {
 }
 
 }  // namespace
+
+const char* ConditionName(uint32_t condition) {
+  switch (condition) {
+    case CKPT_RANK_ALIVE_ELSEWHERE:
+      return "alive elsewhere";
+    case CKPT_RANK_UNRESPONSIVE:
+      return "unresponsive";
+    case CKPT_RANK_DEAD:
+      return "dead";
+    case CKPT_RANK_DISAGREES:
+      return "disagrees";
+    case CKPT_RANK_FAILED:
+      return "failed";
+    case CKPT_RANK_UNKNOWN:
+      return "unknown";
+    case CKPT_RANK_LEFT:
+      return "left";
+    default:
+      return "no condition";
+  }
+}
 
 Player::Player(Rank& r, const Fault& fault, const Bootstrap& bootstrap, std::string at)
     : rank(r), root(std::move(at)), fault_(fault), bootstrap_(bootstrap) {}

@@ -122,6 +122,9 @@ void CheckVerdicts(const Run& run, Row* row) {
   if (!fault.either_side && named != Text(fault.named))
     wrong("want rank " + Text(fault.named) + "named");
   if (fault.either_side && row->named.empty()) wrong("nobody is named");
+  if (fault.condition != 0 && row->named != Text(fault.named) + ConditionName(fault.condition)) {
+    wrong("want " + Text(fault.named) + ConditionName(fault.condition));
+  }
   if (row->text.find(fault.says) == std::string::npos) wrong("want the text: " + fault.says);
 }
 

@@ -75,6 +75,8 @@ std::vector<Fault> InitFaults();
 std::vector<Fault> DataFaults();
 std::vector<Fault> Faults();  // all of them
 
+const char* ConditionName(uint32_t condition);  // "dead"
+
 // One rank of a row.
 class Player {
  public:
