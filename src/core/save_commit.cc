@@ -135,7 +135,7 @@ Result<CommitRecord> SaveCoordinator::MakeRecord(const std::vector<SaveVote>& vo
   record.step = o_.step;
   record.tag = o_.tag;
   record.lineage = s_->Lineage();
-  record.library = CKPT_BUILD_ID;
+  record.library = kLibraryBuild;
   record.layout_note = s_->options().layout_note;
   record.created_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::system_clock::now().time_since_epoch())

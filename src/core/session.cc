@@ -179,7 +179,7 @@ Status SessionImpl::Open() {
   GroupOptions group;
   group.self = options_.self;
   group.name = options_.name;
-  group.library_build = CKPT_BUILD_ID;
+  group.library_build = kLibraryBuild;
   for (const auto& [key, value] : options_.config.job_wide)
     group.job_config.push_back({key, value});
   group.job_config.push_back({"contract_timeout_ms", Cat(options_.contract_timeout_ms)});

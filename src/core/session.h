@@ -18,6 +18,9 @@
 
 namespace ckpt {
 
+// "ckpt 1.2.3".  Ranks compare it at init; the commit record holds it.
+extern const char kLibraryBuild[];
+
 // Worker threads read and write the caller's memory only between Enter and Leave.  Once Close has
 // returned none does, and none ever will: the caller may go on, however stuck a worker's disk is.
 class MemoryGate {
