@@ -348,7 +348,9 @@ typedef struct ckpt_advice {
  * was told of a signal (ckpt_notify_signal) that no advise has answered yet, else no flag.  A
  * signal is answered once; after a failed advise the next one answers it.  One that comes while an
  * advise runs is for this or the next one.  `step` must agree.  On error *out is all zero.
- *   INVALID_ARGUMENT (step below 0, out), PARTICIPANTS, MISMATCH  [collective] */
+ *   INVALID_ARGUMENT (step below 0, out), PARTICIPANTS, MISMATCH
+ *   IO                a rank that has arrived stands still for io.stall_timeout_ms
+ *   COMM              rank 0 has been lost, as an earlier call said  [collective] */
 CKPT_API ckpt_status ckpt_advise(ckpt_ctx* c, int64_t step, ckpt_advice* out,
                                  ckpt_error** err) CKPT_NOEXCEPT;
 
