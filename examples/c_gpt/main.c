@@ -47,16 +47,19 @@ static int Parse(trainer* t, char** argv) {
   return good ? 0 : 2;
 }
 
-static void Save(trainer* t) {
+// False: the checkpoint was not written.
+static int Save(trainer* t) {
   trainer_sample(t);  // first, so that the rng in the checkpoint is the one to go on with
-  if (quickstart_fault(t)) return;
-  if (checkpoint_save(t, "train", 0) != CKPT_OK) {  // train on: the next save may succeed
+  if (quickstart_fault(t)) return 0;
+  const int saved = checkpoint_save(t, "train", 0) == CKPT_OK;
+  if (!saved) {  // train on: the next save may succeed
     printf("rank %d: save failed: %s\n", t->rank, t->api.error_message(t->err));
     t->api.error_free(t->err);
   } else if (t->rank == 0) {
     printf("saved step %" PRId64 "\n", t->position[0]);
   }
   if (t->position[0] == t->steps) quickstart_print(t);
+  return saved;
 }
 
 int main(int argc, char** argv) {
@@ -80,9 +83,10 @@ int main(int argc, char** argv) {
     float loss = trainer_step(&t);
     if (t.rank == 0) printf("step %" PRId64 " loss %.6f bits %a\n", t.position[0], loss, loss);
     const int must_end = checkpoint_must_end(&t);
-    if (must_end || t.position[0] % t.save_every == 0) Save(&t);
+    const int saved = (must_end || t.position[0] % t.save_every == 0) && Save(&t);
     if (t.position[0] == t.kill_in_save) rc = 3;  // no event came in the middle of that save
     if (must_end && t.rank == 0) printf("SIGTERM: ends after step %" PRId64 "\n", t.position[0]);
+    if (must_end && !saved && rc == 0) rc = 4;  // the steps since the last save are lost
     if (must_end) break;
   }
   if (rc == 3) fprintf(stderr, "c_gpt: rank %d met no progress event to die at\n", t.rank);

@@ -53,6 +53,7 @@ void RunMessages(std::string_view input) {
   RoundTrip<VerdictMsg>(input);
   RoundTrip<PhaseMsg>(input);
   RoundTrip<LateMsg>(input);
+  RoundTrip<ByeMsg>(input);
 }
 
 Seeds MessageSeeds() {
@@ -85,6 +86,7 @@ Seeds MessageSeeds() {
       {"verdict", Encode(VerdictMsg{9, 3, failed})},
       {"phase", Encode(PhaseMsg{3, 2, true, Status(), "order"})},
       {"late", Encode(LateMsg{"save(step=100): waiting for ranks 1-3"})},
+      {"bye", Encode(ByeMsg{{{Op::kSave, 100, true, Status(Code::kIo, "disk full")}}})},
       {"left", EncodeEmpty(Kind::kLeft)},
       {"frames", Bytes(1, '\xff') + five + five + five.substr(0, 6)},
       {"frame-huge", Bytes("\xff\xff\xff\xff\x7f", 5)},
