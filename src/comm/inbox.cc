@@ -42,8 +42,8 @@ Status Inbox::WaitRoster(TimePoint deadline, RosterMsg* out) {
 }
 
 Status Inbox::LostVerdict() {
-  auto it = std::find_if(owed_.begin(), owed_.end(), [this](const Owed& o) {
-    return !o.any_call && o.op == op_ && o.step == step_;
+  auto it = std::find_if(owed_.begin(), owed_.end(), [op = op_, step = step_](const Owed& o) {
+    return !o.any_call && o.op == op && o.step == step;
   });
   if (it == owed_.end()) {
     it = std::find_if(owed_.begin(), owed_.end(), [](const Owed& o) { return o.any_call; });
